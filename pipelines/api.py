@@ -28,7 +28,7 @@ group                        chosen by                         makes
 ``synth.exporters``          ``synth export --to NAME``        an :class:`Exporter` of that name
 ``synth.sources``            ``[[pools]] plugin = NAME``       a function of a path that yields
                                                                :class:`ForeignQuestion` and :class:`UnreadRow`
-``synth.prompts``            ``prompts.plugin = NAME``         nothing: it names a package with ``NAME/v1.md``
+``synth.prompts``            ``plugins.prompts = NAME``        nothing: it names a package with ``NAME/v1.md``
 ============================ ================================= ===================================================
 
 Distribution, version and the sha256 of the package's files are part of the key of each stage that a plugin decides, and

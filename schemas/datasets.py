@@ -365,8 +365,6 @@ class Difficulty(Grounding):
     search_need: SearchNeed = ""
     standing: Standing = "proved"
     alternatives: tuple[Alternative, ...] = ()
-    swapped_with: str = ""
-    """Title of the entity whose picture was shown in place of the true one; empty where none was."""
     left_out: tuple[str, ...] = ()
     """What the preset wants and could not be done: conditions without a picture to show, ``picture-too-simple`` without
     a judge."""

@@ -328,7 +328,7 @@ class Proof(Nested):
     redundant: tuple[Constraint, ...] = ()
     """Constraints without which the query has the same one answer: they narrow nothing."""
     compared_snapshot: str = ""
-    """Date of the other dump in which the answer was found to be the same; empty without one."""
+    """Always empty: answers are compared with no other dump."""
     page_readings: tuple[PageReading, ...] = ()
     """What the prose says of the answer's field and of the field of each hop that names one."""
     answer_gloss: str = ""

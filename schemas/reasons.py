@@ -42,7 +42,7 @@ GroundingReason = Literal[
 ]  # fmt: skip
 PoolReason = Literal[
     "no-question", "no-answer", "placeholder-answer", "answer-untyped", "answer-too-long", "answer-leak", "no-picture",
-    "several-pictures", "picture-unusable", "duplicate-question", "other-split", "other-language",
+    "several-pictures", "picture-unusable", "duplicate-question", "other-split",
 ]  # fmt: skip
 MixtureReason = Literal["over-share"]
 DifficultyReason = Literal[

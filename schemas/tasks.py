@@ -233,13 +233,11 @@ class ReferToAnchorInputs(Nested):
 
 
 Condition = Literal[
-    "clause", "text", "text+text-search", "image", "image+text-search", "image+image-search", "image+both", "swapped",
-    "swapped+text-search", "swapped+image-search", "swapped+both",
+    "clause", "text", "text+text-search", "image", "image+text-search", "image+image-search", "image+both",
 ]  # fmt: skip
 """What an attempt is given. ``clause``: an end of the question, from a bridge on that is called by its type. ``text``:
-the question alone. ``image``: the anchor's picture, too. ``swapped``: that of another entity
-of the anchor's type. After the plus, what one search brings: the question's words as the query, the picture as the
-query, or both, one after the other."""
+the question alone. ``image``: the anchor's picture, too. After the plus, what one search brings: the question's words
+as the query, the picture as the query, or both, one after the other."""
 
 
 class SolverOracle(Nested):
@@ -264,7 +262,7 @@ class AnswerQuestionInputs(Nested):
     question: str
     condition: Condition
     pictured: bool
-    """Whether a picture is shown; a solver does not know that it was swapped."""
+    """Whether a picture is shown."""
     image_results: str
     """What one image search returned, empty in the other conditions."""
     search_results: str

@@ -46,7 +46,6 @@ SETTINGS = (
     "rewrites.min_alone=1",
     "groundings.min_answers=2",
     "releases.max_gold_share=1.0",
-    "releases.max_gold_share_trained=1.0",
     "groundings.retrieval_rank=0",
     "difficulty.attempts=2",
     "rollouts.attempts=1",

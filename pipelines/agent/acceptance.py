@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from pipelines.agent.cascade import (
     DEFAULTS,
     ESTIMATED,
-    FATAL_ERRORS,
     CascadeResult,
     RolloutFault,
     TokenCounter,
@@ -29,6 +28,7 @@ from pipelines.agent.judging import (
 )
 from pipelines.config.settings import TrajectoriesConfig
 from pipelines.ids import digest_value
+from pipelines.services.prompting import Prompted
 from schemas.datasets import Rollout
 from schemas.manifest import ModelEntry
 from schemas.reasons import TrajectoryReason
@@ -55,7 +55,7 @@ class Assessment:
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class Cascade(Prompted):
     """Everything that accepts or refuses a rollout, which is judged by itself: no other rollout counts.
 
     Attributes:
@@ -72,20 +72,16 @@ class Cascade:
     process: ProcessJury | None = None
     watch: UnscoredWatch | None = None
     counter: TokenCounter = ESTIMATED
-    fatal_errors: int = FATAL_ERRORS
     verifier: Verifier | None = None
 
     @property
     def identity(self) -> str:
         judges = [each.identity for each in (self.jury, *self._judges)]
-        return digest_value([self.rules.model_dump(), self.fatal_errors, *judges, self.counter.identity])
+        return digest_value([self.rules.model_dump(), *judges, self.counter.identity])
 
     @property
     def _judges(self) -> tuple[ProcessJury | Verifier, ...]:
         return tuple(each for each in (self.process, self.verifier) if each is not None)
-
-    def prompts(self) -> dict[str, str]:
-        return {label: digest for each in (self.jury, *self._judges) for label, digest in each.prompts().items()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         found = (each.models() for each in (self.jury, *self._judges))
@@ -95,7 +91,7 @@ class Cascade:
         """Return every reason against a rollout; whoever judges the way is asked only where there is no other."""
         judgement = await self.jury.judge(rollout.question, rollout.answer, rollout.reference, rollout.record_id)
         self._watch(judgement.verdict == "unscored", judgement.detail)
-        found = examine_rollout(rollout, judgement, self.rules, self.counter, self.fatal_errors)
+        found = examine_rollout(rollout, judgement, self.rules, self.counter)
         marks, faults = None, found.faults
         if self.process is not None and not faults:
             marks = await self.process.mark(rollout)

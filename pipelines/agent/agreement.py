@@ -1,11 +1,9 @@
-"""Statistics of shares: intervals, agreement beyond chance, correction for a judge's errors, amounts with bounds."""
+"""Statistics of shares: intervals, agreement beyond chance, amounts with bounds."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from pipelines.errors import ConfigError
 
 
 def wilson_interval(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
@@ -13,8 +11,6 @@ def wilson_interval(successes: int, trials: int, z: float = 1.96) -> tuple[float
 
     Source: Wilson 1927, equation 3; ``z`` 1.96 is 95% confidence.
     """
-    if not 0 <= successes <= trials:
-        raise ConfigError(f"wilson_interval: {successes} successes of {trials} trials; allowed are 0 to trials")
     if trials == 0:
         return 0.0, 1.0
     share, spread = successes / trials, z * z / trials
@@ -31,10 +27,6 @@ def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
 
     Where both raters use one and the same label throughout, kappa is undefined and 1.0 is returned.
     """
-    if len(first) != len(second) or not first:
-        raise ConfigError(
-            f"cohen_kappa: {len(first)} and {len(second)} labels; allowed are equal counts of at least one"
-        )
     count = len(first)
     observed = sum(one == other for one, other in zip(first, second, strict=True)) / count
     ones, others = Counter(first), Counter(second)
@@ -49,8 +41,6 @@ def fleiss_kappa(rows: Sequence[Sequence[str]]) -> float:
     labels (Fleiss 1971, equations 3 to 7, where all rows have the same number). Where only one label is used, kappa is
     undefined and 1.0 is returned.
     """
-    if not rows or min(map(len, rows)) < 2:
-        raise ConfigError("fleiss_kappa: allowed are one row or more, of two labels or more each")
     counts, total = [Counter(row) for row in rows], Counter(label for row in rows for label in row)
     observed = sum(measure_pairs(count) for count in counts) / len(counts)
     expected = sum((count / total.total()) ** 2 for count in total.values())
@@ -61,55 +51,6 @@ def measure_pairs(labels: Counter[str]) -> float:
     """Return the share of pairs of labels that are equal; there must be two labels or more."""
     whole = labels.total()
     return sum(count * (count - 1) for count in labels.values()) / (whole * (whole - 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A count among a number of rows."""
-
-    count: int
-    trials: int
-
-
-@dataclass(frozen=True, slots=True)
-class Corrected:
-    """A share with its 95% interval after correction."""
-
-    share: float
-    low: float
-    high: float
-
-
-def correct_share(accepted: Rate, specificity: Rate, sensitivity: Rate, z: float = 1.96) -> Corrected:
-    """Return the true share behind a share that a fallible judge accepted (Rogan and Gladen 1978).
-
-    The interval includes the uncertainty of the judge's own rates (arXiv 2511.21140, adjusted interval). If the judge
-    accepts right answers no more often than wrong ones, the result is the accepted share with the interval 0.0 to 1.0.
-    """
-    for rate in (accepted, specificity, sensitivity):
-        if not 0 <= rate.count <= rate.trials or not rate.trials:
-            raise ConfigError(f"correct_share: {rate.count} of {rate.trials}; allowed are 0 to trials, at least one")
-    shares = [rate.count / rate.trials for rate in (accepted, specificity, sensitivity)]
-    gain = shares[1] + shares[2] - 1
-    p, p_size = _smooth(accepted, z * z)
-    q0, q0_size = _smooth(specificity, 2)
-    q1, q1_size = _smooth(sensitivity, 2)
-    smooth_gain = q0 + q1 - 1
-    if gain <= 0 or smooth_gain <= 0:
-        return Corrected(shares[0], 0.0, 1.0)
-    share = (p + q0 - 1) / smooth_gain
-    doubt0, doubt1 = q0 * (1 - q0) / q0_size, q1 * (1 - q1) / q1_size
-    centre = share + 2 * z * z * (share * doubt1 - (1 - share) * doubt0)
-    half = z * math.sqrt(p * (1 - p) / p_size + (1 - share) ** 2 * doubt0 + share**2 * doubt1) / smooth_gain
-    return Corrected(_clip((shares[0] + shares[1] - 1) / gain), _clip(centre - half), _clip(centre + half))
-
-
-def _smooth(rate: Rate, weight: float) -> tuple[float, float]:
-    return (rate.count + weight / 2) / (rate.trials + weight), rate.trials + weight
-
-
-def _clip(share: float) -> float:
-    return min(max(share, 0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

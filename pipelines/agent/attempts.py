@@ -1,40 +1,28 @@
 """Attempts of solvers at a question under one condition, and how presets turn them into decisions.
 
-An attempt sees the question with the true picture, a swapped one or none, and the results of at most two searches, or
-an end of the question alone (``checks.endings``); a solver is not told that a picture was swapped. A swapped picture
-shows another entity of the anchor's type that leads to another answer: a solver that is right all the same did not need
-the picture (research/quality.md, section 3, advance 6). A preset is a list of steps, a condition and a solver each, in
-order of cost. A *bound* refuses a question with too many successes (OpenSearch-VL, section 3.2; VSearcher, section 2.1;
-SenseNova-MARS, cold start); a *measurement* decides nothing. MMSearch-R1's labels come of another kind of attempt, in
-which the solver searches as it likes. Decoys are plausible wrong answers of the right type, for scripted players.
+An attempt sees the question with its picture or without, and the results of at most two searches, or an end of the
+question alone (``checks.endings``). A preset is a list of conditions in order of cost, each with a bound that refuses a
+question with too many successes (OpenSearch-VL, section 3.2; VSearcher, section 2.1; SenseNova-MARS, cold start).
+MMSearch-R1's labels come of another kind of attempt, in which the solver searches as it likes. Decoys are plausible
+wrong answers of the right type, for scripted players.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cached_property, lru_cache
-from itertools import chain, islice
-from itertools import count as count_from
+from functools import lru_cache
 from random import Random
 from typing import Literal
-
-import numpy as np
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.judging import Jury
 from pipelines.agent.observations import cut_match
 from pipelines.checks.verdicts import CheckResult
-from pipelines.errors import RecordFailed, Unavailable
+from pipelines.errors import RecordFailed
 from pipelines.graph.answers import compare_answers, find_repeats, is_no_answer
-from pipelines.graph.proofs import make_query
-from pipelines.graph.query import Indexes, answer_query, locate_nodes
 from pipelines.graph.values import Date, Number, format_decimal, parse_date, parse_number, render_date, render_number
-from pipelines.ids import digest_value, draw_unit
-from pipelines.pictures import PictureSource, PictureStore
+from pipelines.ids import digest_value
+from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, ask_answer
 from pipelines.services.protocols import ImageHit, ImageSearch, PictureFile, TextHit, TextSearch
 from schemas.base import Rejection
@@ -54,8 +42,7 @@ _NOUNS = (
 )  # fmt: skip
 _ADJECTIVES = ("grey", "polished", "carved", "rough", "painted", "old", "dark", "woven", "plain", "white")
 _MAX_WORDS = 3
-_TRIES = 64
-"""Candidates tried before an undecided one is taken, and as many again for each further decoy."""
+_PROPOSED = 96
 
 
 @lru_cache(maxsize=1024)
@@ -66,65 +53,32 @@ def make_decoys(answer: Answer, count: int) -> tuple[str, ...]:
     list by the answer's key. By :func:`~pipelines.graph.answers.compare_answers` none is correct. All are incorrect
     where the comparer can tell at all; it leaves most pairs of strings, and names that are not Latin, unscored.
     """
-    proposed = islice(_PROPOSERS[answer.type](answer), _TRIES * (count + 1))
-    incorrect: list[str] = []
-    undecided: list[str] = []
-    for text in dict.fromkeys(proposed):
-        verdict = compare_answers(text, answer)
-        if verdict == "incorrect":
-            incorrect.append(text)
-        elif verdict == "unscored":
-            undecided.append(text)
-        if len(incorrect) >= count:
+    found: dict[Verdict, list[str]] = {"incorrect": [], "unscored": [], "correct": []}
+    for text in dict.fromkeys(_propose(answer)):
+        found[compare_answers(text, answer)].append(text)
+        if len(found["incorrect"]) >= count:
             break
-    return (*incorrect, *undecided)[: max(count, 0)]
+    return (*found["incorrect"], *found["unscored"])[:count]
 
 
-def _propose_dates(answer: Answer) -> Iterator[str]:
-    known = parse_date(answer.value) or Date(1900)
-    for step in count_from(1):
-        for years in (step, -step):
-            moved = Date(known.year + years, known.month, known.day)
-            text = render_date(moved)[0]
+def _propose(answer: Answer) -> Iterator[str]:
+    rng, words = Random(answer.key), min(len(answer.surface.split()) or 1, _MAX_WORDS)
+    date, number = parse_date(answer.value) or Date(1900), parse_number(answer.value)
+    size = Decimal(number.value) if number else Decimal(1)
+    for step in range(1, _PROPOSED + 1):
+        if answer.type == "date":
+            moved = (Date(date.year + years, date.month, date.day) for years in (step, -step))
             # 29 February has no namesake in most years.
-            if parse_date(text) == moved:
-                yield text
-
-
-def _propose_numbers(answer: Answer) -> Iterator[str]:
-    known = parse_number(answer.value)
-    size = Decimal(known.value) if known else Decimal(1)
-    for step in count_from(1):
-        for value in (size * (step + 1), size + step, size - step):
+            yield from (text for each in moved if parse_date(text := render_date(each)[0]) == each)
+        elif answer.type == "number":
+            values = (size * (step + 1), size + step, size - step)
             # Few things that are counted or measured from zero up turn negative.
-            if value >= 0 or size < 0:
-                yield render_number(Number(format_decimal(value), answer.unit))[0]
-
-
-def _propose_names(answer: Answer) -> Iterator[str]:
-    rng, size = Random(answer.key), _count_words(answer)
-    for turn in count_from():
-        # Longer names when the short ones may be used up.
-        yield " ".join(rng.sample(_NAMES, min(size + turn // (4 * len(_NAMES)), len(_NAMES))))
-
-
-def _propose_strings(answer: Answer) -> Iterator[str]:
-    rng, size = Random(answer.key), _count_words(answer)
-    for turn in count_from():
-        words = size + turn // (4 * len(_NOUNS))
-        yield " ".join([*rng.sample(_ADJECTIVES, min(words - 1, len(_ADJECTIVES))), rng.choice(_NOUNS)])
-
-
-def _count_words(answer: Answer) -> int:
-    return min(max(len(answer.surface.split()), 1), _MAX_WORDS)
-
-
-_PROPOSERS: dict[str, Callable[[Answer], Iterator[str]]] = {
-    "date": _propose_dates,
-    "number": _propose_numbers,
-    "name": _propose_names,
-    "string": _propose_strings,
-}
+            kept = (Number(format_decimal(value), answer.unit) for value in values if value >= 0 or size < 0)
+            yield from (render_number(each)[0] for each in kept)
+        elif answer.type == "name":
+            yield " ".join(rng.sample(_NAMES, words))
+        else:
+            yield " ".join([*rng.sample(_ADJECTIVES, words - 1), rng.choice(_NOUNS)])
 
 
 VERSION = 2
@@ -132,6 +86,10 @@ VERSION = 2
 BY_PICTURE = ("image-search", "both")
 BY_WORDS = ("text-search", "both")
 """Tools of a condition, after its plus, that search by picture and by words."""
+SEARCH_HITS = 3
+"""Results of one search that an attempt is shown."""
+MAX_SEARCHES = 2
+"""Searches an attempt may make as it likes (MMSearch-R1, 4.1: three rounds, the answer in the third)."""
 SNIPPET = 1000
 """Characters kept of each result after its title, twice as many where the question's words are spread."""
 GUESSES = 3
@@ -183,7 +141,6 @@ class Exhibits:
 
     record: Grounding
     searches: Searches
-    swapped: Picture | None = None
     _texts: dict[str, tuple[TextHit, ...]] = field(default_factory=dict)
     _images: dict[str, tuple[ImageHit, ...]] = field(default_factory=dict)
 
@@ -194,7 +151,7 @@ class Exhibits:
         is put before the text query.
         """
         seen, _, tools = condition.partition("+")
-        picture = {"image": self.record.picture, "swapped": self.swapped}.get(seen)
+        picture = self.record.picture if seen == "image" else None
         images: tuple[ImageHit, ...] = ()
         texts: tuple[TextHit, ...] = ()
         if tools in BY_PICTURE:
@@ -256,21 +213,18 @@ def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracl
     )
 
 
-Preset = Literal["opensearch-vl", "vsearcher", "mars", "grid"]
-CONFIGURED = -1
-"""In a preset: the bound of the configuration."""
+Preset = Literal["opensearch-vl", "vsearcher", "mars"]
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A step: attempts under one condition by one solver, and what they decide."""
+    """A step: attempts under one condition, and what they decide."""
 
     condition: Condition
-    role: str = "solver"
-    max_correct: int | None = None
-    """Most correct attempts of a question that is kept; None refuses none."""
-    reason: DifficultyReason | None = None
-    """Reason of that rejection."""
+    reason: DifficultyReason
+    """Of the questions that it refuses."""
+    max_correct: int = 0
+    """Most correct attempts of a question that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,98 +249,34 @@ class Plan:
     """Whether a question that holds its own answer is refused (VSearcher's fourth filter)."""
     judges_picture: bool = False
     """Whether a picture that is too simple refuses its question (VSearcher's third filter)."""
-    refuses_unproved: bool = True
-    """Whether a question that no solver solved and that has no proof is refused."""
-
-    def list_roles(self) -> tuple[str, ...]:
-        """Return the solvers' roles, each once, in the order of the filters."""
-        return tuple(dict.fromkeys(step.role for step in self.filters))
 
 
-_FREE: DifficultyReason = "solved-without-tools"
+_ENDING = Filter("clause", "clause-answers", 0)
+_TEXT, _IMAGE = Filter("text", "solved-without-tools"), Filter("image", "solved-without-tools")
 _PRESETS: Mapping[Preset, Plan] = {
-    "opensearch-vl": Plan((
-        Filter("text", max_correct=CONFIGURED, reason=_FREE),
-        Filter("image", max_correct=CONFIGURED, reason=_FREE),
-        Filter("image+image-search", max_correct=CONFIGURED, reason="solved-by-one-image-search"),
-    )),
+    "opensearch-vl": Plan((_TEXT, _IMAGE, Filter("image+image-search", "solved-by-one-image-search"))),
     # Section 2.1 lists these as 2 and 1; text alone costs less.
-    "vsearcher": Plan(
-        (
-            Filter("text", max_correct=CONFIGURED, reason=_FREE),
-            Filter("image", max_correct=CONFIGURED, reason=_FREE),
-        ),
-        seeks_answer=True,
-        judges_picture=True,
-    ),
+    "vsearcher": Plan((_TEXT, _IMAGE), seeks_answer=True, judges_picture=True),
     # "marking a sample as hard if the model answers it correctly one time or fewer"
-    "mars": Plan((Filter("image", max_correct=1, reason="not-rare"),)),
-    "grid": Plan(
-        (
-            Filter("text"),
-            Filter("image"),
-            Filter("swapped"),
-            Filter("text+text-search"),
-            Filter("image+text-search"),
-            Filter("image+image-search"),
-            Filter("swapped+text-search"),
-            Filter("swapped+image-search"),
-            Filter("image+both"),
-            Filter("swapped+both"),
-        ),
-        refuses_unproved=False,
-    ),
-}  # fmt: skip
+    "mars": Plan((Filter("image", "not-rare", 1),)),
+}
 
 
-_ENDING = Filter("clause", max_correct=0, reason="clause-answers")
-
-
-def make_plan(
-    preset: Preset,
-    max_correct: int = 0,
-    probes: bool = False,
-    off: Collection[Condition] = (),
-) -> Plan:
+def make_plan(preset: Preset, probes: bool = False) -> Plan:
     """Return a preset's filters, the cheapest first."""
     plan = _PRESETS[preset]
-    steps: list[Filter] = []
-    wanted = ((_ENDING,) if probes else ()) + plan.filters
-    for step in (step for step in wanted if step.condition not in off):
-        bound = max_correct if step.max_correct == CONFIGURED else step.max_correct
-        steps.append(replace(step, max_correct=bound))
-    return replace(plan, filters=tuple(steps))
+    return replace(plan, filters=(_ENDING, *plan.filters)) if probes else plan
 
 
-def _shows_picture(condition: Condition) -> bool:
-    return condition.startswith(("image", "swapped"))
-
-
-def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> tuple[tuple[Filter, ...], list[str]]:
-    """Return the steps that fit a question, and the conditions that do not.
-
-    A question without a picture is attempted by its text.
-    """
-    fitted: dict[tuple[str, str], Filter] = {}
-    left_out: list[str] = []
+def fit_filters(filters: Sequence[Filter], pictured: bool) -> tuple[tuple[Filter, ...], list[Condition]]:
+    """Return the steps that fit a question, and the conditions that do not: without a picture its text is attempted."""
+    fitted: dict[Condition, Filter] = {}
     for step in filters:
-        condition = _fit_condition(step.condition, pictured, swappable)
-        if condition != step.condition:
-            left_out.append(step.condition)
-        if condition is not None:
-            fitted.setdefault((condition, step.role), replace(step, condition=condition))
-    return tuple(fitted.values()), list(dict.fromkeys(left_out))
-
-
-def _fit_condition(condition: Condition, pictured: bool, swappable: bool) -> Condition | None:
-    if condition.startswith("swapped"):
-        return condition if pictured and swappable else None
-    if pictured or not _shows_picture(condition):
-        return condition
-    return _BY_WORDS.get(condition)
-
-
-_BY_WORDS: Mapping[Condition, Condition] = {"image": "text", "image+text-search": "text+text-search"}
+        condition: Condition = "text" if step.condition == "image" and not pictured else step.condition
+        if pictured or not condition.startswith("image"):
+            fitted.setdefault(condition, replace(step, condition=condition))
+    left_out = [] if pictured else [step.condition for step in filters if step.condition.startswith("image")]
+    return tuple(fitted.values()), left_out
 
 
 def refuse_cell(step: Filter, tally: Tally) -> DifficultyReason | None:
@@ -395,8 +285,6 @@ def refuse_cell(step: Filter, tally: Tally) -> DifficultyReason | None:
     An unscored attempt might have been right: if enough are unscored to break the bound, the result is unknown and the
     question does not pass.
     """
-    if step.max_correct is None:
-        return None
     if tally.correct > step.max_correct:
         return step.reason
     return "unscored" if tally.correct + tally.unscored > step.max_correct else None
@@ -414,17 +302,16 @@ def is_settled(tally: Tally, planned: int, max_correct: int) -> bool:
 def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
     """Say whether further attempts of a step can no longer change the decision about its question.
 
-    A measurement needs all attempts. A bound that can no longer be broken continues to its first success, which shows
-    that the question can be solved.
+    A bound that can no longer be broken continues to its first success, which shows that the question can be solved.
     """
-    if tally.done >= planned:
-        return True
-    if step.max_correct is None or not is_settled(tally, planned, step.max_correct):
-        return False
+    if tally.done >= planned or not is_settled(tally, planned, step.max_correct):
+        return tally.done >= planned
     return refuse_cell(step, tally) is not None or (not watched and tally.correct > 0)
 
 
 DIGITS = 6
+SOLVER = "solver"
+"""Role of who attempts a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,11 +326,11 @@ class Attempt:
     problem: str = ""
     """Why it is unscored; empty otherwise."""
 
-    def record(self, condition: Condition, role: str, solver: str, sample: int) -> RefusedAttempt:
+    def record(self, condition: Condition, solver: str, sample: int) -> RefusedAttempt:
         """Return the attempt as a refused row has it."""
         return RefusedAttempt(
             condition=condition,
-            role=role,
+            role=SOLVER,
             solver=solver,
             sample=sample,
             reply=self.given,
@@ -456,7 +343,6 @@ class Attempt:
 class Solver:
     """A model that attempts questions, and the jury that judges its answers."""
 
-    role: str
     asking: RoleClient
     jury: Jury
 
@@ -470,7 +356,7 @@ class Solver:
         # "Na" is no answer, unless sodium's symbol is asked for.
         if is_no_answer(reply.answer) and compare_answers(reply.answer, record.answer) != "correct":
             return Attempt("incorrect", day=day)
-        trial = f"{record.record_id}:{exhibit.condition}:{self.role}:{sample}"
+        trial = f"{record.record_id}:{exhibit.condition}:{SOLVER}:{sample}"
         judgement = await self.jury.judge(record.text, reply.answer, record.answer, trial)
         return Attempt(judgement.verdict, reply.answer, day, judgement.detail)
 
@@ -498,7 +384,7 @@ class Series:
     def list_attempts(self, asking: RoleClient) -> Iterator[RefusedAttempt]:
         """Yield the attempts as a refused row has them."""
         for sample, attempt in enumerate(self.attempts):
-            yield attempt.record(self.step.condition, self.step.role, asking.model.name, sample)
+            yield attempt.record(self.step.condition, asking.model.name, sample)
 
     def sum_up(self, asking: RoleClient) -> Cell:
         """Return the attempts as a row that is kept has them."""
@@ -506,7 +392,7 @@ class Series:
         low, high = wilson_interval(tally.correct, tally.done - tally.unscored)
         return Cell(
             condition=self.step.condition,
-            role=self.step.role,
+            role=SOLVER,
             solver=asking.model.name,
             prompt=asking.prompt.label,
             day=self.day,
@@ -517,91 +403,6 @@ class Series:
             low=round(low, DIGITS),
             high=round(high, DIGITS),
         )
-
-
-SWAPPING_VERSION = 2
-"""Version of the choice of swapped pictures."""
-ALIKE = 10
-"""Bits of 64 by which hashes of one picture may differ; a picture this close would show the anchor."""
-TRIES = 32
-"""Entities tried for one question."""
-_COLUMNS = ["node", "type", "image"]
-
-
-@dataclass(frozen=True, slots=True)
-class Swap:
-    """A picture that is not the question's."""
-
-    title: str
-    """Of the entity that it shows."""
-    picture: Picture
-
-
-@dataclass(frozen=True)
-class PictureSwaps:
-    """Chooses the swapped picture of a question; the same one in every run."""
-
-    ground: Indexes
-    pictures: PictureStore
-
-    @property
-    def identity(self) -> str:
-        return f"picture-swaps@{SWAPPING_VERSION}:{TRIES}:{self.ground.corpus.digest}"
-
-    def choose(self, record: Grounding) -> Swap | None:
-        """Return another picture for a question, or None.
-
-        It shows an entity of the anchor's type that is not on the path and from which the path leads to another answer;
-        where none is at hand, one that was fetched for this question.
-        """
-        if record.picture is None or not record.proof.nodes:
-            return None
-        corpus, kind = self.ground.corpus, record.proof.nodes[0].type
-        found = self._pictured.get(kind, np.empty(0, np.uint32))
-        start = int(draw_unit(record.record_id, "swap") * len(found))
-        at_hand = (int(found[(start + step) % len(found)]) for step in range(min(TRIES, len(found))))
-        pictures = {corpus.find(each.title): each.picture for each in record.fetched}
-        fetched = (node for node in pictures if node is not None and corpus.page(node).type == kind)
-        own, query = set(locate_nodes(corpus, record.proof.nodes)), make_query(corpus, record.proof)
-        for node in chain(at_hand, fetched):
-            if node in own or record.answer.key in answer_query(self.ground, replace(query, anchor=node)):
-                continue
-            picture = pictures.get(node) or self._take(corpus.page(node).image, record.picture)
-            if picture is not None and not _look_alike(record.picture.phash, picture.phash):
-                return Swap(corpus.page(node).title, picture)
-        return None
-
-    def _take(self, file: str, shown: Picture) -> Picture | None:
-        image = self.ground.corpus.image(file)
-        if image is None or shown.sha256 == image.sha256 or _look_alike(shown.phash, image.phash):
-            return None
-        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
-        try:
-            picture = self.pictures.add_file(self.ground.corpus.image_path(file), source)
-        except RecordFailed as error:
-            if error.error == "picture-missing":
-                raise Unavailable(f"picture {file}: {error.detail}; restore it and run again") from error
-            return None
-        return picture if picture.sha256 == image.sha256 else None
-
-    @cached_property
-    def _pictured(self) -> dict[str, NDArray[np.uint32]]:
-        corpus = self.ground.corpus
-        images = pq.read_table(corpus.table("images"), columns=["file", "path", "phash", "error"])
-        usable = pc.and_(pc.and_(pc.not_equal(images["path"], ""), pc.not_equal(images["phash"], "")),
-                         pc.equal(images["error"], ""))  # fmt: skip
-        files = images["file"].filter(usable).combine_chunks()
-        nodes: defaultdict[str, list[int]] = defaultdict(list)
-        with pq.ParquetFile(corpus.table("pages")) as pages:
-            for batch in pages.iter_batches(columns=_COLUMNS):
-                kept = batch.filter(pc.is_in(batch.column("image"), value_set=files))
-                for node, kind, _ in zip(*(column.to_pylist() for column in kept.columns), strict=True):
-                    nodes[kind].append(node)
-        return {kind: np.array(sorted(found), dtype=np.uint32) for kind, found in nodes.items() if kind}
-
-
-def _look_alike(one: str, other: str) -> bool:
-    return bool(one and other) and (int(one, 16) ^ int(other, 16)).bit_count() <= ALIKE
 
 
 AlternativeCheck = Callable[[Proof, Answer, str], CheckResult]

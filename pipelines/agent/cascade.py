@@ -51,6 +51,7 @@ from pipelines.checks.verdicts import CheckResult
 from pipelines.config.settings import TrajectoriesConfig
 from pipelines.errors import ConfigError
 from pipelines.graph.answers import compare_answers, is_no_answer
+from pipelines.pictures import TRAINING_PIXELS
 from schemas.datasets import Observation, Rollout, Step, Support
 from schemas.reasons import TrajectoryReason
 
@@ -88,7 +89,7 @@ def _read_leg(step: Step, dialect: str, watched: Watched) -> Leg:
         arguments=arguments,
         thought=fold_words(step.thought),
         used=fold_words(" ; ".join(_list_used(arguments))),
-        seen=_join_sights(shown, sights),
+        seen="".join(sight.words for sight in sights) if sights else fold_words(shown),
         told=_blank_layout(step.tool, shown),
         sights=sights,
         # A failed call says again what the model wrote into it, such as the question in a search engine's address.
@@ -146,10 +147,6 @@ def _list_sights(tool: str, observation: Observation) -> Iterator[Sight]:
 def _blank_layout(tool: str, shown: str) -> str:
     layout = _LAYOUT.get(tool)
     return layout.sub(lambda found: "|" * len(found[0]), shown) if layout is not None else ""
-
-
-def _join_sights(shown: str, sights: tuple[Sight, ...]) -> str:
-    return "".join(sight.words for sight in sights) if sights else fold_words(shown)
 
 
 def _make_sight(url: str, title: str, text: str, *, opened: bool) -> Sight:
@@ -265,7 +262,7 @@ def count_picture(width: int, height: int, pixels: int) -> int:
     return PICTURE_TOKENS + prod(sides)
 
 
-def measure_rollout(rollout: Rollout, counter: TokenCounter, image_pixels: int) -> int:
+def measure_rollout(rollout: Rollout, counter: TokenCounter) -> int:
     """Return a rollout's length in tokens, from above where the counter counts so.
 
     System message, question, every reply and every observation count. A release may strip markup, which makes a row
@@ -279,7 +276,7 @@ def measure_rollout(rollout: Rollout, counter: TokenCounter, image_pixels: int) 
             texts.append(render_observation(step.observation, dialect))
     words = _count_system(counter, rollout.system) + sum(map(counter.count, texts))
     sizes = ((image.picture.width, image.picture.height) for image in rollout.images)
-    pictures = sum(count_picture(width, height, image_pixels) for width, height in sizes)
+    pictures = sum(count_picture(width, height, TRAINING_PIXELS) for width, height in sizes)
     return words + pictures + TURN_TOKENS * (len(texts) + 1)
 
 
@@ -296,8 +293,6 @@ ASKED_OF_PATHS: tuple[TrajectoryReason, ...] = ("memory-jump", "path-not-covered
 
 
 DEFAULTS = TrajectoriesConfig()
-FATAL_ERRORS = 3
-"""Consecutive tool errors that are fatal (OpenSearch-VL, K)."""
 ESTIMATED = EstimatedTokens()
 
 
@@ -328,33 +323,24 @@ class _Case:
     """None without an answer."""
     tokens: int
     rules: TrajectoriesConfig
-    fatal_errors: int
 
 
 _CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
     {
-        "tool-errors": lambda case: check_tool_errors(case.trail, case.fatal_errors),
+        "tool-errors": lambda case: check_tool_errors(case.trail),
         "from-memory": lambda case: check_sought(case.trail),
         "unsupported": lambda case: check_support(case.trail),
         "memory-jump": lambda case: check_jumps(case.trail),
         "path-not-covered": lambda case: check_path(case.trail),
-        "repetition": lambda case: check_repetition(case.trail, case.rules.overlap, case.rules.max_repeats),
+        "repetition": lambda case: check_repetition(case.trail),
         "contaminated": lambda case: check_contamination(case.trail),
         "unknown-image": lambda case: check_images(case.trail),
-        "unseen-claim": lambda case: check_claims(case.trail, _is_right(case.judgement)),
+        "unseen-claim": lambda case: check_claims(
+            case.trail, case.judgement is not None and case.judgement.verdict == "correct"
+        ),
         "too-long": lambda case: check_length(case.tokens, case.rules.max_tokens),
     }
 )
-
-
-def find_faults(
-    rollout: Rollout,
-    judgement: Judgement | None = None,
-    rules: TrajectoriesConfig = DEFAULTS,
-    counter: TokenCounter = ESTIMATED,
-) -> tuple[RolloutFault, ...]:
-    """Return every reason against a rollout, in the cascade's order, but for the process judge's and the cap's."""
-    return examine_rollout(rollout, judgement, rules, counter).faults
 
 
 def examine_rollout(
@@ -362,15 +348,14 @@ def examine_rollout(
     judgement: Judgement | None,
     rules: TrajectoriesConfig,
     counter: TokenCounter,
-    fatal_errors: int = FATAL_ERRORS,
 ) -> CascadeResult:
-    """Return the faults of a rollout (:func:`find_faults`) with its length and its supports.
+    """Return every reason against a rollout but the process judge's, with its length and its supports.
 
     A missing answer is not also wrong, and a wrong answer is not checked for support.
     """
-    trail, tokens = read_trail(rollout), measure_rollout(rollout, counter, rules.image_pixels)
+    trail, tokens = read_trail(rollout), measure_rollout(rollout, counter)
     held = None if is_unanswered(rollout) else judgement or _compare(rollout)
-    case = _Case(trail, held, tokens, rules, fatal_errors)
+    case = _Case(trail, held, tokens, rules)
     found = [*_check_turns(trail), *_find_answer_faults(rollout, held)]
     found += [RolloutFault(name, result.detail) for name, result in _run(case) if not result.passed]
     faults = tuple(sorted(found, key=lambda fault: _ORDER.index(fault.reason)))
@@ -384,10 +369,6 @@ def is_unanswered(rollout: Rollout) -> bool:
 
 def _compare(rollout: Rollout) -> Judgement:
     return Judgement(compare_answers(rollout.answer, rollout.reference), "comparer")
-
-
-def _is_right(judgement: Judgement | None) -> bool:
-    return judgement is not None and judgement.verdict == "correct"
 
 
 def _check_turns(trail: Trail) -> list[RolloutFault]:

@@ -28,10 +28,10 @@ from pipelines.agent.depicting import (
     check_depiction,
     check_points,
     choose_distractors,
-    explain_evidence,
-    gather_evidence,
-    weigh_evidence,
+    find_depicts,
+    weigh_file,
 )
+from pipelines.agent.observations import credit_picture
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
 from pipelines.checks.legibility import check_readable
@@ -49,13 +49,23 @@ from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.images import describe_image
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
-from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, Probe, encode_picture, open_pixels, probe_picture
+from pipelines.pictures import (
+    MAX_BYTES,
+    TRAINING_PIXELS,
+    PictureStore,
+    Probe,
+    encode_picture,
+    open_pixels,
+    probe_picture,
+)
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.datasets import Depiction, Ease, FetchedPicture, Picture
 from schemas.proofs import Answer
 
 VERSION = 2
 """Version of the order of the checks and of their inputs; part of the choice's identity."""
+FETCHED_OTHERS = 2
+"""Lead pictures of others of the anchor's type that are fetched with each question's, to be searched among."""
 HITS = 5
 """Results of the search by picture that says how easily the anchor is found."""
 OPEN = 16
@@ -99,22 +109,20 @@ class EaseRater:
         search: as the agent will search.
         pictures: where the pictures lie.
         near: distance up to which it found the very picture, in the search's own measure.
-        training_pixels: of a picture as a student sees it.
     """
 
     search: ImageSearch
     pictures: PictureStore
     near: float = 4.0
-    training_pixels: int = 262_144
 
     @property
     def identity(self) -> str:
-        return digest_value([HITS, self.near, self.training_pixels, self.search.identity])
+        return digest_value([HITS, self.near, TRAINING_PIXELS, self.search.identity])
 
     async def rate(self, picture: Picture, title: str) -> tuple[Ease, Ease]:
         """Return the ease of a picture in the store, and of what is left of it for training."""
         whole = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
-        ease, shrink = await self._rate(whole, title), find_shrink(picture, self.training_pixels)
+        ease, shrink = await self._rate(whole, title), find_shrink(picture, TRAINING_PIXELS)
         if shrink >= 1.0:
             return ease, ease
         data = await asyncio.to_thread(self.pictures.read, picture)
@@ -170,23 +178,19 @@ class PictureChooser:
     def identity(self) -> str:
         parts = [self.lister.identity, self.ranker.identity, self.copies.identity]
         parts += ["" if part is None else part.identity for part in (self.rater, self.reader)]
-        # The keys that other parts do not cover.
-        keys = {"min_side", "decides", "threshold", "min_margin", "distractors", "avoid_lead", "refuse_simple"}
-        rules = self.settings.model_dump(include=keys | {"training_pixels"})
-        return digest_value([VERSION, rules, *parts])
+        return digest_value([VERSION, self.settings.min_side, TRAINING_PIXELS, *parts])
 
-    async def choose(self, anchor: Anchor, candidates: Sequence[Listed], audit: bool = False) -> Choice:
+    async def choose(self, anchor: Anchor, candidates: Sequence[Listed]) -> Choice:
         """Return the best candidate that passes every check, or the faults of the best one if none passes."""
         refused: tuple[CheckResult, ...] = ()
         fetched: list[PictureCandidate] = []
         for candidate in await self._order(anchor, candidates):
-            whole = audit and not refused
-            ranked = candidate if isinstance(candidate, Ranked) else await self._open(candidate, anchor, whole, fetched)
+            ranked = candidate if isinstance(candidate, Ranked) else await self._open(candidate, anchor, fetched)
             if isinstance(ranked, CheckResult):
                 refused = refused or (ranked,)
                 continue
             async with self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(OPEN)):
-                look, found = await self._examine(ranked, anchor, whole)
+                look, found = await self._examine(ranked, anchor)
                 if look is not None and not found:
                     choice = await self._take(look, anchor, len(candidates))
                     return replace(choice, fetched=_list_fetched(fetched, anchor, ranked.candidate))
@@ -197,23 +201,16 @@ class PictureChooser:
     async def _order(self, anchor: Anchor, candidates: Sequence[Listed]) -> Sequence[Ranked | Listed]:
         at_hand = [each for each in candidates if isinstance(each, PictureCandidate)]
         if len(at_hand) == len(candidates):
-            ranking = await self.ranker.rank(anchor.node, anchor.path, at_hand)
-            return sorted(ranking, key=lambda each: self._comes_last(each.candidate))
+            return await self.ranker.rank(anchor.node, anchor.path, at_hand)
         points = {each.image.file: self._weigh(anchor, each)[0] for each in candidates}
-        return sorted(candidates, key=lambda each: (self._comes_last(each), -points[each.image.file]))
-
-    def _comes_last(self, candidate: Listed) -> bool:
-        return self.settings.avoid_lead and candidate.source == "infobox"
+        return sorted(candidates, key=lambda each: -points[each.image.file])
 
     def _weigh(self, anchor: Anchor, candidate: Listed) -> tuple[float, str]:
-        evidence = gather_evidence(self.lister.corpus, anchor.node, candidate.image, candidate.source)
-        return weigh_evidence(evidence), explain_evidence(evidence)
+        return weigh_file(self.lister.corpus, anchor.node, candidate.image, candidate.source)
 
-    async def _open(
-        self, candidate: Listed, anchor: Anchor, audit: bool, fetched: list[PictureCandidate]
-    ) -> Ranked | CheckResult:
+    async def _open(self, candidate: Listed, anchor: Anchor, fetched: list[PictureCandidate]) -> Ranked | CheckResult:
         if isinstance(candidate, RemoteCandidate):
-            refused = () if audit else run_checks(self._list_early_checks(candidate, anchor))
+            refused = run_checks(self._list_early_checks(candidate, anchor))
             found = refused[0] if refused else await self.lister.fetch_candidate(candidate)
             if isinstance(found, CheckResult):
                 return found
@@ -231,20 +228,18 @@ class PictureChooser:
         if isinstance(self.ranker, MetadataRanker):
             yield partial(check_points, *self._weigh(anchor, candidate))
 
-    async def _examine(
-        self, ranked: Ranked, anchor: Anchor, audit: bool
-    ) -> tuple[_Look | None, tuple[CheckResult, ...]]:
+    async def _examine(self, ranked: Ranked, anchor: Anchor) -> tuple[_Look | None, tuple[CheckResult, ...]]:
         opened = await asyncio.to_thread(_open_candidate, ranked.candidate)
         if isinstance(opened, CheckResult):
             return None, (opened,)
         look = _Look(ranked, *opened)
         # Decoding and counting take milliseconds that all other records would wait for.
-        found = await asyncio.to_thread(run_checks, self._list_checks(look, anchor), audit)
-        if self.reader is None or (found and not audit):
+        found = await asyncio.to_thread(run_checks, self._list_checks(look, anchor))
+        if self.reader is None or found:
             return look, found
         try:
             look = replace(look, reading=await self.reader.read(look.data))
-            found += await asyncio.to_thread(run_checks, self._list_late_checks(look, anchor), audit)
+            found = await asyncio.to_thread(run_checks, self._list_late_checks(look, anchor))
             return (look, found) if found else (await self._read_small(look), found)
         except RecordFailed as error:
             # What stands in it is not known; another candidate may be read.
@@ -253,7 +248,7 @@ class PictureChooser:
 
     async def _read_small(self, look: _Look) -> _Look:
         lines = look.reading.lines if look.reading else ()
-        shrink = find_shrink(look.probe, self.settings.training_pixels)
+        shrink = find_shrink(look.probe, TRAINING_PIXELS)
         if self.reader is not None and lines and shrink < 1.0:
             lines = (await replace(self.reader, scales=(shrink,)).read(look.data)).lines
         return replace(look, small=lines)
@@ -262,10 +257,9 @@ class PictureChooser:
         image, probe = look.ranked.candidate.image, look.probe
         yield partial(_check_file, look, self.settings.min_side)
         yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)
-        yield partial(check_depiction, look.ranked, self.settings)
+        yield partial(check_depiction, look.ranked)
         yield partial(check_copies, probe.phash, image.file, anchor.title, self.copies.find_copies)
-        if self.settings.refuse_simple:
-            yield partial(check_simple, look.data, (image.file, image.source_url))
+        yield partial(check_simple, look.data, (image.file, image.source_url))
         yield partial(check_parts, look.data, anchor.title, self.copies.find_copies)
 
     def _list_late_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
@@ -273,13 +267,12 @@ class PictureChooser:
             return
         image = look.ranked.candidate.image
         yield partial(check_readable, look.reading.lines, anchor.names, anchor.answer, anchor.words)
-        if self.settings.refuse_simple and look.reading.area:
+        if look.reading.area:
             yield partial(check_simple, look.data, (image.file, image.source_url), look.reading.area)
 
     async def _take(self, look: _Look, anchor: Anchor, candidates: int) -> Choice:
         ranked, image = look.ranked, look.ranked.candidate.image
-        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
-        picture = await asyncio.to_thread(self.pictures.add_bytes, look.data, source)
+        picture = await asyncio.to_thread(self.pictures.add_bytes, look.data, credit_picture(image))
         eases: tuple[Ease, Ease] = ("", "") if self.rater is None else await self.rater.rate(picture, anchor.title)
         reading = look.reading
         depiction = Depiction(
@@ -291,7 +284,7 @@ class PictureChooser:
             distractors=ranked.distractors,
             over_threshold=ranked.over_threshold,
             articles=len(image.title),
-            depicts=anchor.qid in image.depicts if image.depicts and anchor.qid else None,
+            depicts=find_depicts(image, anchor.qid),
             engines=reading.engines if reading else (),
             text=reading.lines if reading else (),
             text_at_training=look.small,

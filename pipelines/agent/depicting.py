@@ -35,9 +35,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.agent.observations import credit_picture
 from pipelines.checks.pictures import is_free_licence
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus import store as descriptions
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.images import find_page_images, find_shared_leads
@@ -45,7 +45,7 @@ from pipelines.corpus.store import Corpus, describe_entity
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name, is_common_word
-from pipelines.pictures import PictureSource, PictureStore
+from pipelines.pictures import PictureStore
 from pipelines.services.image_metadata import (
     MOST_FILES,
     FileFetch,
@@ -60,6 +60,8 @@ from schemas.corpus import CorpusImage, Page
 from schemas.datasets import CandidateSource
 
 _VERSION = 2
+LISTED = 8
+"""Pictures compared for an anchor (K)."""
 _MISSING = "missing"
 _SEARCHED = 3
 """Files asked of a search for each candidate wanted: many are of no use."""
@@ -145,7 +147,7 @@ class CandidateLister:
 
     corpus: Corpus
     pictures: PictureStore
-    limit: int = 8
+    limit: int = LISTED
     metadata: ImageMetadata | None = None
     search: FileSearch | None = None
     fetch: FileFetch | None = None
@@ -180,11 +182,10 @@ class CandidateLister:
         """Return a candidate with its file, or why it cannot be used."""
         assert self.fetch is not None
         image = candidate.image
-        credit = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
             data = await self.fetch.fetch_file(candidate.remote)
             # Beside the loop: what is decoded would hold up every record under way.
-            picture = await asyncio.to_thread(self.pictures.add_bytes, data, credit)
+            picture = await asyncio.to_thread(self.pictures.add_bytes, data, credit_picture(image))
         except RecordFailed as error:
             return Dropped(image.file, "picture-unusable", f"{image.file}: {error}")
         fetched = replace(
@@ -259,9 +260,7 @@ def _check_fit(image: CorpusImage) -> None:
 
 
 def _is_vague(image: CorpusImage | None) -> bool:
-    if image is None or image.error == _MISSING:
-        return True
-    return not image.path and not image.error and not (image.url and image.width and image.height and image.licence)
+    return image is None or not _is_at_hand(image)
 
 
 def _choose_row(
@@ -297,51 +296,27 @@ _SHORTEST_WORD = 3
 _PARTICLES = frozenset("a an and at by for from in of on or the to with".split())
 
 
-@dataclass(frozen=True, slots=True)
-class FileEvidence:
-    """What speaks for and against a picture."""
-
-    source: CandidateSource
-    named: Named
-    single: bool
-    """Whether no article but the anchor's leads with it."""
-    depicts: bool | None
-    """None where Commons says nothing."""
-    contrary: tuple[str, ...]
-    """Words of the file name that speak of something other than a view of the anchor."""
+def find_depicts(image: CorpusImage, qid: str) -> bool | None:
+    """Return whether Commons says that a picture depicts an entity; None where it says nothing."""
+    return qid in image.depicts if image.depicts and qid else None
 
 
-def weigh_evidence(evidence: FileEvidence) -> float:
-    """Return the points, 0..1, by the table of this module."""
-    points = _SOURCES[evidence.source] + _NAMED[evidence.named] + _DEPICTS[evidence.depicts]
-    points += _ONE_ARTICLE * evidence.single + (_NOT_IT if evidence.contrary else 0.0)
-    return round(min(max(points, 0.0), 1.0), 2)
-
-
-def explain_evidence(evidence: FileEvidence) -> str:
-    """Return the same in words, for a reader."""
-    parts = [f"source {evidence.source}", f"file named for {_NAMED_WORDS[evidence.named]}"]
-    parts += [] if evidence.single else ["leads other articles"]
-    if evidence.depicts is not None:
-        parts.append("depicts it" if evidence.depicts else "depicts others")
-    parts += [f"file name says {', '.join(evidence.contrary)}"] if evidence.contrary else []
-    return ", ".join(parts)
-
-
-def gather_evidence(corpus: Corpus, node: int, image: CorpusImage, source: CandidateSource) -> FileEvidence:
-    """Collect the metadata of a candidate for an anchor's picture."""
+def weigh_file(corpus: Corpus, node: int, image: CorpusImage, source: CandidateSource) -> tuple[float, str]:
+    """Return the points, 0..1, of a candidate for an anchor's picture, by the table of this module, and why."""
     page = corpus.page(node)
     stem = _EXTENSION.sub("", image.file)
     names = fold_own_names(corpus, node)
     owned = {word for name in (*names, fold_name(page.title), fold_name(page.type)) for word in name.split()}
     contrary = [word for word in fold_name(stem).split() if word in _NOT_IT_WORDS and word not in owned]
-    return FileEvidence(
-        source=source,
-        named=_find_named(corpus, node, stem, names),
-        single=not set(image.title) - {page.title},
-        depicts=page.qid in image.depicts if image.depicts and page.qid else None,
-        contrary=tuple(dict.fromkeys(contrary)),
-    )
+    named, single = _find_named(corpus, node, stem, names), not set(image.title) - {page.title}
+    depicts = find_depicts(image, page.qid)
+    points = _SOURCES[source] + _NAMED[named] + _DEPICTS[depicts] + _ONE_ARTICLE * single + _NOT_IT * bool(contrary)
+    parts = [f"source {source}", f"file named for {_NAMED_WORDS[named]}"]
+    parts += [] if single else ["leads other articles"]
+    if depicts is not None:
+        parts.append("depicts it" if depicts else "depicts others")
+    parts += [f"file name says {', '.join(dict.fromkeys(contrary))}"] if contrary else []
+    return round(min(max(points, 0.0), 1.0), 2), ", ".join(parts)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -463,6 +438,10 @@ REACH = 10
 """Times as many distractors are drawn as are asked for, and those described most like the anchor are taken. Against
 twenty drawn at random, one wrong set of eight in eight gets through; against the nearest of many hardly one."""
 CODE = "picture-of-another"
+THRESHOLD = 0.28
+"""Absolute similarity from which a picture is noted as over the threshold (published); the margin decides."""
+DISTRACTORS = 20
+"""Entities of the anchor's type it is held against, at least: one in 21 passes by chance."""
 METADATA_PASSES = 0.5
 """Points of the metadata ranker that a picture needs."""
 _DIGITS = 4
@@ -499,9 +478,8 @@ class MetadataRanker:
         """Order by points; see :meth:`ClipRanker.rank`."""
         ranked = []
         for candidate in candidates:
-            evidence = gather_evidence(self.corpus, node, candidate.image, candidate.source)
-            points = weigh_evidence(evidence)
-            ranked.append(Ranked(candidate, points, None, 0, None, explain_evidence(evidence)))
+            points, why = weigh_file(self.corpus, node, candidate.image, candidate.source)
+            ranked.append(Ranked(candidate, points, None, 0, None, why))
         return _sort_best_first(ranked)
 
 
@@ -516,7 +494,6 @@ class ClipRanker:
 
     corpus: Corpus
     encoder: ImageEncoder
-    settings: GroundingsConfig
     seed: int
     """Decides which entities are drawn."""
 
@@ -527,7 +504,7 @@ class ClipRanker:
 
     @property
     def identity(self) -> str:
-        rules = f"{self.settings.threshold}:{self.settings.distractors}:{REACH}:{self.seed}"
+        rules = f"{THRESHOLD}:{DISTRACTORS}:{REACH}:{self.seed}"
         return f"clip@{VERSION}.{descriptions.VERSION}:{rules}:{self.encoder.identity}"
 
     async def rank(self, node: int, path: Sequence[int], candidates: Sequence[PictureCandidate]) -> tuple[Ranked, ...]:
@@ -539,7 +516,7 @@ class ClipRanker:
         drawn, described = await asyncio.to_thread(self._describe_others, node, rest)
         anchor, texts = np.split(await self.encoder.encode_texts(described), [1])
         likeness = np.round(texts[: len(drawn)] @ anchor[0], _DIGITS)
-        nearest = np.sort(np.argsort(-likeness, kind="stable")[: self.settings.distractors])
+        nearest = np.sort(np.argsort(-likeness, kind="stable")[:DISTRACTORS])
         rows = [*nearest.tolist(), *range(len(drawn), len(texts))]
         nodes = [(*drawn, *rest)[row] for row in rows]
         titles = [self.corpus.page(other).title for other in nodes]
@@ -554,12 +531,12 @@ class ClipRanker:
                 best, note = max(_find_best_text(picture, titles, texts[rows]), lead, key=lambda pair: pair[0])
                 score = round(float(anchor[0] @ picture), _DIGITS)
                 margin = None if best == -np.inf else round(score - round(best, _DIGITS), _DIGITS)
-                over = score > self.settings.threshold
+                over = score > THRESHOLD
                 ranked.append(Ranked(candidate, score, margin, len(nearest), over, f"{note}: {best:.3f}"))
         return _sort_best_first(ranked)
 
     def _describe_others(self, node: int, rest: Sequence[int]) -> tuple[tuple[int, ...], list[str]]:
-        drawn = choose_distractors(self.corpus, node, rest, self.settings.distractors, self.seed)
+        drawn = choose_distractors(self.corpus, node, rest, DISTRACTORS, self.seed)
         return drawn, [describe_entity(self.corpus, other) for other in (node, *drawn, *rest)]
 
 
@@ -602,18 +579,17 @@ def _sort_best_first(ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:
     return tuple(sorted(ranked, key=lambda each: -each.score))
 
 
-def check_depiction(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
-    """Return whether a candidate shows the anchor, by the settings of the same names."""
+def check_depiction(ranked: Ranked) -> CheckResult:
+    """Return whether a candidate shows the anchor: by its margin, or by metadata where nothing was encoded."""
     if ranked.over_threshold is None:
         return check_points(ranked.score, ranked.note)
-    if settings.decides != "threshold":
-        result = _check_margin(ranked, settings)
-        if not result.passed or settings.decides == "margin":
-            return result
-    # Written so that a similarity that is not a number does not pass.
-    if ranked.score > settings.threshold:
+    if ranked.margin is None or ranked.distractors < DISTRACTORS:
+        detail = f"{ranked.distractors} entities to compare with, allowed from {DISTRACTORS}"
+        return CheckResult("UNKNOWN", CODE, detail)
+    # Written so that a margin that is not a number does not pass.
+    if ranked.margin > 0.0:
         return PASSED
-    return CheckResult("FAIL", CODE, f"similarity {ranked.score:.3f}, more than {settings.threshold} is allowed")
+    return CheckResult("FAIL", CODE, f"margin {ranked.margin:+.3f}, more than 0 is allowed; {ranked.note}")
 
 
 def check_points(points: float, note: str) -> CheckResult:
@@ -621,13 +597,3 @@ def check_points(points: float, note: str) -> CheckResult:
     if points >= METADATA_PASSES:
         return PASSED
     return CheckResult("UNKNOWN", CODE, f"{points:.2f} points, allowed from {METADATA_PASSES}: {note}")
-
-
-def _check_margin(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
-    if ranked.margin is None or ranked.distractors < settings.distractors:
-        detail = f"{ranked.distractors} entities to compare with, allowed from {settings.distractors}"
-        return CheckResult("UNKNOWN", CODE, detail)
-    if ranked.margin > settings.min_margin:
-        return PASSED
-    detail = f"margin {ranked.margin:+.3f}, more than {settings.min_margin} is allowed; {ranked.note}"
-    return CheckResult("FAIL", CODE, detail)

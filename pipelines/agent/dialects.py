@@ -397,6 +397,7 @@ class Dialect:
         native: whether calls go by the server's own tool calls instead of tags.
         calls: tool calls that the published system allows; 0 where it names no limit.
         reads: whether its text search reads the pages that it finds; else it gives snippets, and a visit reads.
+        tells_bad_turns: whether a turn that does not parse is answered with an error; else it ends the rollout.
     """
 
     name: str
@@ -409,6 +410,7 @@ class Dialect:
     native: bool = False
     calls: int = 0
     reads: bool = True
+    tells_bad_turns: bool = False
 
     @property
     def identity(self) -> str:
@@ -468,9 +470,9 @@ class Dialect:
             raise UnsayableTurn(f"dialect {self.name} has no tool {tool}")
         return self.say_unknown(tool), values
 
-    def load_prompt(self, folder: str = "", chosen: Mapping[str, int] = MappingProxyType({})) -> Prompt:
+    def load_prompt(self, folder: str = "") -> Prompt:
         """Return its prompt, or the user's own in ``folder``, of the version that is chosen for its name."""
-        return load_prompt(*self.prompt, folder, chosen)
+        return load_prompt(*self.prompt, folder)
 
 
 def _keep(tool: str, required: tuple[str, ...] = ()) -> ToolForm:
@@ -582,7 +584,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         dialect.name: dialect
         for dialect in (
             SYNTH,
-            Dialect("opensearch-vl", ("act_opensearch_vl", 2), _OPENSEARCH_VL, answer="response"),
+            Dialect("opensearch-vl", ("act_opensearch_vl", 2), _OPENSEARCH_VL, answer="response", tells_bad_turns=True),
             Dialect("vsearcher", ("act_vsearcher", 1), _VSEARCHER, calls=30, reads=False),
             # Three turns are published: two calls and the answer.
             Dialect(

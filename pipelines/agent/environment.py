@@ -17,12 +17,12 @@ from typing import Literal
 
 from pipelines.agent.contamination import Watched
 from pipelines.agent.dialects import CALL, Dialect
-from pipelines.agent.loop import Agent, explain_bad_turn, read_reply, render_question
+from pipelines.agent.loop import MAX_CHARACTERS, MAX_SECONDS, Agent, explain_bad_turn, read_reply, render_question
 from pipelines.agent.observations import ToolOutcome
 from pipelines.agent.tools import call_tool
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_strict_object, render_observation
+from pipelines.checks.rollouts import FATAL_ERRORS
 from pipelines.checks.sets import HeldOut
-from pipelines.config.settings import ToolServerConfig
 from pipelines.services.protocols import ChatReply, Message
 from schemas.datasets import Enhancement, Observation, RolloutImage, StopReason
 
@@ -92,6 +92,12 @@ class Reply:
     held_out: bool = False
 
 
+IDLE_SECONDS = 900.0
+"""Seconds without a call after which a session is forgotten: longer than a trainer takes for one turn of a batch."""
+CALL_SECONDS = 60.0
+"""Seconds that one call may take."""
+
+
 @dataclass
 class ToolEnvironment:
     """Sessions over an agent's tools; its model is never asked.
@@ -100,7 +106,7 @@ class ToolEnvironment:
         agent: tools, prompt, dialect and limits of the run's rollouts.
         questions: by id, those that may be opened and those that are held out.
         held_out: final facts of the questions for evaluation.
-        limits: of the server.
+        sessions: most that are open at once.
         evaluating: whether questions that are held out may be opened.
         clock: monotonic seconds.
     """
@@ -108,7 +114,7 @@ class ToolEnvironment:
     agent: Agent
     questions: Mapping[str, Enhancement]
     held_out: HeldOut
-    limits: ToolServerConfig = field(default_factory=ToolServerConfig)
+    sessions: int = 1000
     evaluating: bool = False
     clock: Callable[[], float] = time.monotonic
     _sessions: dict[str, Session] = field(default_factory=dict, init=False)
@@ -126,8 +132,8 @@ class ToolEnvironment:
             raise Refusal("held-out", f"question {question_id} is held out for evaluation")
         now = self.clock()
         self._drop_idle(now)
-        if len(self._sessions) >= self.limits.sessions:
-            raise Refusal("too-many-sessions", f"{self.limits.sessions} sessions are open; close some")
+        if len(self._sessions) >= self.sessions:
+            raise Refusal("too-many-sessions", f"{self.sessions} sessions are open; close some")
         opening = render_question(self.agent, question.text, question.picture)
         images = (RolloutImage(id="img_1", picture=question.picture),)
         session = Session(secrets.token_urlsafe(16), question, opening, images, now, now)
@@ -139,7 +145,7 @@ class ToolEnvironment:
         """Return an open session."""
         now = self.clock()
         session = self._sessions.get(session_id)
-        if session is None or now - session.used > self.limits.idle_seconds:
+        if session is None or now - session.used > IDLE_SECONDS:
             self._sessions.pop(session_id, None)
             raise Refusal("unknown-session", "there is no such session; it was closed, or has expired")
         session.used = now
@@ -150,7 +156,7 @@ class ToolEnvironment:
         self._sessions.pop(session_id, None)
 
     def _drop_idle(self, now: float) -> None:
-        idle = [each.id for each in self._sessions.values() if now - each.used > self.limits.idle_seconds]
+        idle = [each.id for each in self._sessions.values() if now - each.used > IDLE_SECONDS]
         for session_id in idle:
             del self._sessions[session_id]
 
@@ -185,14 +191,14 @@ class ToolEnvironment:
         about = Watched(question.text, (question.record_id, question.parent_id))
         made = call_tool(agent.tools, agent.dialect, turn, session.images, about)
         try:
-            outcome = await asyncio.wait_for(made, self.limits.call_seconds)
+            outcome = await asyncio.wait_for(made, CALL_SECONDS)
         except TimeoutError as error:
-            raise Refusal("timeout", f"{turn.tool} took more than {self.limits.call_seconds:g} seconds") from error
+            raise Refusal("timeout", f"{turn.tool} took more than {CALL_SECONDS:g} seconds") from error
         return self._count(session, outcome)
 
     def _answer_bad_turn(self, session: Session, error: BadTurn) -> Reply:
         outcome = explain_bad_turn(error)
-        if self.agent.settings.bad_turns == "stop":
+        if not self.agent.dialect.tells_bad_turns:
             return self._end(session, "format", text=outcome.observation.text)
         return self._count(session, outcome)
 
@@ -204,7 +210,7 @@ class ToolEnvironment:
         session.images = (*session.images, *outcome.images)
         session.length += len(message)
         session.used = self.clock()
-        if settings.stop_when_fatal and session.failed >= settings.fatal_errors:
+        if session.failed >= FATAL_ERRORS:
             session.ended = "tool-errors"
         told = not self.evaluating and bool(self.held_out.find_told([observation.text]))
         left = max(0, settings.max_calls - session.calls)
@@ -215,9 +221,9 @@ class ToolEnvironment:
         settings, ended = self.agent.settings, session.ended
         if not ended and session.calls >= settings.max_calls:
             ended = "turn-limit"
-        if not ended and self.clock() - session.opened >= settings.max_seconds:
+        if not ended and self.clock() - session.opened >= MAX_SECONDS:
             ended = "time-limit"
-        if not ended and settings.max_context and session.length > settings.max_context:
+        if not ended and session.length > MAX_CHARACTERS:
             ended = "context-limit"
         return self._end(session, ended) if ended else None
 

@@ -21,7 +21,7 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.salience import is_generic, rate_attribute, rate_hop
 from pipelines.graph.walks import DISAMBIGUATION, HUB, LIST, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, draw_unit
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.datasets import Path, PathMarks, Split
 from schemas.manifest import ModelEntry
 from schemas.tasks import (
@@ -36,6 +36,10 @@ from schemas.tasks import (
 )
 
 VERSION = 1
+READ_SENTENCES = 30
+"""First sentences of a page that the model reads: nearly all facts of an infobox stand in them."""
+OFFERED = 8
+"""Steps, or facts to ask for, among which the model chooses."""
 """Version of what is offered; part of a guide's identity."""
 PECULIAR = 0.5
 """Factor of the rating of a step whose relation no field of infoboxes means."""
@@ -52,7 +56,7 @@ class Guided:
 
 
 @dataclass(frozen=True)
-class Guide:
+class Guide(Prompted):
     """The model that guides walks, with the rules that it is held to."""
 
     ground: Indexes
@@ -84,9 +88,6 @@ class Guide:
         shapes = [make_schema(reply) for reply in (RelationsReply, ChosenStepsReply, PathMarksReply)]
         return digest_value([VERSION, JITTER, PECULIAR, *asked, *shapes])
 
-    def prompts(self) -> dict[str, str]:
-        return {asking.prompt.label: asking.prompt.digest for asking in (self.extracting, self.choosing, self.judging)}
-
     def describe(self) -> ModelEntry:
         """Return the path judge's entry in a manifest."""
         return self.choosing.describe("path_judge")
@@ -104,7 +105,7 @@ class Guide:
             done.set()
 
     async def _extract(self, node: int) -> tuple[Proposition, ...]:
-        lines, page = list_lines(self.corpus, node, self.settings.read_sentences), self.corpus.page(node)
+        lines, page = list_lines(self.corpus, node, READ_SENTENCES), self.corpus.page(node)
         if not lines:
             return ()
         inputs = ExtractRelationsInputs(name=page.title, type=page.type, lines=view_lines(self.corpus, lines))
@@ -152,7 +153,7 @@ class Guide:
             # A relation that no field means is mostly one that only this pair has.
             rated.append((rate if move.fact or move.field else rate * PECULIAR, move))
         rated.sort(key=lambda pair: (-pair[0], pair[1].target))
-        return [move for _, move in rated[: self.settings.offered]]
+        return [move for _, move in rated[:OFFERED]]
 
     def _is_open(self, nodes: Sequence[int], move: WalkMove, split: Split, left: int) -> bool:
         if move.target in nodes or self.graph.flags[move.target] & (LIST | DISAMBIGUATION):
@@ -202,7 +203,7 @@ class Guide:
             chance = draw_unit(key, "answer", attribute.answer.key)
             rated.append((rate_attribute(self.ground, kind, attribute.fact.key) * (1 - JITTER * chance), attribute))
         rated.sort(key=lambda pair: (-pair[0], pair[1].answer.key))
-        return [attribute for _, attribute in rated[: self.settings.offered]]
+        return [attribute for _, attribute in rated[:OFFERED]]
 
     async def judge(self, path: Path) -> PathMarks:
         """Return the marks of a path before a word of its question is written."""

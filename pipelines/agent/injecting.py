@@ -34,6 +34,9 @@ from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.branches import find_fact, hide_branch, list_companions, list_named, make_branch
 from pipelines.graph.proofs import (
+    CANDIDATES,
+    NEAR_MISSES,
+    PAGE_WORDS,
     ChainSearch,
     InjectionRules,
     ProofDraft,
@@ -45,7 +48,7 @@ from pipelines.graph.proofs import (
 from pipelines.graph.query import TYPE, Indexes, locate_nodes
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
-from pipelines.services.prompting import RoleClient, ask_model
+from pipelines.services.prompting import Prompted, RoleClient, ask_model
 from schemas.datasets import Candidate, Certificate
 from schemas.proofs import Answer, Branch, PathNode, Proof
 from schemas.reasons import RewriteReason
@@ -74,7 +77,7 @@ FACTS_TRIED = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Askings:
+class Askings(Prompted):
     """The requests of a round, in their order."""
 
     extracting: RoleClient
@@ -217,7 +220,7 @@ class BranchRounds:
             numbers = (*(node for node in taken if node != entity), entity)
             facts = await asyncio.to_thread(self._list_facts, numbers, min(left, AHEAD))
             for sample in range(min(FACTS_TRIED, len(facts))):
-                words, node = self.rules.settings.page_words, draft.proof.entities[number]
+                words, node = PAGE_WORDS, draft.proof.entities[number]
                 fact = await extract_fact(self.askings.extracting, self.ground, node, facts, words, sample)
                 if isinstance(fact, CheckResult):
                     refused.append(replace(setback, results=(fact,)))
@@ -263,13 +266,13 @@ class BranchRounds:
             subject_type=corpus.page(this.fact.target).type,
             hop=self._view_hop(this),
             facts=offer_facts(corpus, this.entity, rules.max_answer_tokens),
-            count=rules.descriptors.candidates,
+            count=CANDIDATES,
             variety=digest_value(["branch", this.node.page_id, this.fact.key])[:16],
             entities=also,
             tried=tried,
         )
         reply = await ask_model(self.askings.proposing, inputs, DescriptorsReply)
-        return reply.descriptors[: rules.descriptors.candidates]
+        return reply.descriptors[:CANDIDATES]
 
     def _view_hop(self, this: Hiding) -> HopView:
         return HopView(
@@ -286,8 +289,8 @@ class BranchRounds:
             update={"constraints": (*before.constraints, *said)}
         )
         checks = self._list_checks(this, literal, proof, own)
-        refused = await asyncio.to_thread(run_checks, checks, self.rules.audit)
-        if not refused and (cap := self.rules.descriptors.near_misses):
+        refused = await asyncio.to_thread(run_checks, checks)
+        if not refused and (cap := NEAR_MISSES):
             search = await asyncio.to_thread(find_side_misses, self.ground, make_query(corpus, proof), this.number, cap)
             refused = run_checks([partial(check_near_misses, search)])
             proof = proof.model_copy(update={"near_misses": (*proof.near_misses, *search.looked_up)})
@@ -333,7 +336,7 @@ class BranchRounds:
         for _ in range(TRIES):
             asked = inputs.model_copy(update={"tried": tried})
             text = (await ask_model(self.askings.rewriting, asked, QuestionReply)).question
-            refused = run_checks(self._list_text_checks(this, text, proof), self.rules.audit)
+            refused = run_checks(self._list_text_checks(this, text, proof))
             if not refused:
                 _, read = await self.reader.check(text, proof, this.answer)
                 refused = () if read.passed else (read,)

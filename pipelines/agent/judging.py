@@ -13,7 +13,6 @@ unscored. In the place of marks it may verify two statements: that the way is co
 
 import json
 import re
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
@@ -26,7 +25,7 @@ from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers
 from pipelines.ids import digest_value
 from pipelines.names import strip_invisible
-from pipelines.services.prompting import BadReply, RoleClient, read_reply, render_messages
+from pipelines.services.prompting import BadReply, Prompted, RoleClient, read_reply, render_messages
 from pipelines.services.protocols import ChatReply, ChatRequest, Message
 from schemas.datasets import Process, Rollout, Step, Verdict
 from schemas.manifest import ModelEntry
@@ -226,6 +225,10 @@ def read_verdict(said: ChatReply) -> tuple[Verdict, str]:
     return verdict, f"not one verdict: {said.text.strip()[-80:]!r}" if verdict == "unscored" else ""
 
 
+LEAST_SCORED = 200
+"""Answers before their unscored share is looked at: it is within 6 points of the true one, 19 times of 20."""
+
+
 class UnscoredWatch:
     """Counts unscored answers and stops the run if there are too many.
 
@@ -234,10 +237,9 @@ class UnscoredWatch:
     continues without a new request.
     """
 
-    def __init__(self, limit: float, least: int) -> None:
+    def __init__(self, limit: float, least: int = LEAST_SCORED) -> None:
         self._limit, self._least = limit, least
         self._unscored = self._seen = 0
-        self._lock = threading.Lock()
 
     def add(self, verdict: Verdict, problem: str = "") -> None:
         """Count an answer."""
@@ -246,18 +248,16 @@ class UnscoredWatch:
     @property
     def counts(self) -> tuple[int, int]:
         """How many answers were unscored, of how many."""
-        with self._lock:
-            return self._unscored, self._seen
+        return self._unscored, self._seen
 
     def merge(self, counts: tuple[int, int], problem: str = "") -> None:
         """Count answers that were counted elsewhere, or one."""
-        with self._lock:
-            self._unscored, self._seen = self._unscored + counts[0], self._seen + counts[1]
-            unscored, seen = self._unscored, self._seen
+        self._unscored, self._seen = self._unscored + counts[0], self._seen + counts[1]
+        unscored, seen = self._unscored, self._seen
         if seen >= self._least and unscored > self._limit * seen:
             raise GateNotMet(
                 f"judging: {unscored:,} of {seen:,} answers are unscored, allowed is a share of {self._limit:g} "
-                f"(judging.max_unscored); the last one: {problem or 'no reason given'}"
+                f"(runtime.unscored); the last one: {problem or 'no reason given'}"
             )
 
 
@@ -341,7 +341,7 @@ class ProcessJudgement:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessJury:
+class ProcessJury(Prompted):
     """The process judge."""
 
     judge: RoleClient
@@ -351,9 +351,6 @@ class ProcessJury:
         return digest_value(
             [PROCESS_JUDGING_VERSION, _PROCESS_JUDGING_REPAIR, LONGEST_OBSERVATION, LONGEST_WORDS, self.judge.identity]
         )
-
-    def prompts(self) -> dict[str, str]:
-        return {self.judge.prompt.label: self.judge.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.judge.describe(ROLE),)
@@ -389,7 +386,7 @@ async def ask_about_way(
 
 
 @dataclass(frozen=True, slots=True)
-class Verifier:
+class Verifier(Prompted):
     """The process judge as a verifier of trajectories: two statements in the place of four marks."""
 
     judge: RoleClient
@@ -398,9 +395,6 @@ class Verifier:
     def identity(self) -> str:
         shown = [PROCESS_JUDGING_VERSION, LONGEST_OBSERVATION, LONGEST_WORDS]
         return digest_value([*shown, _REPAIRS[Statements], self.judge.identity])
-
-    def prompts(self) -> dict[str, str]:
-        return {self.judge.prompt.label: self.judge.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.judge.describe(ROLE),)

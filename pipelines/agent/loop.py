@@ -23,7 +23,7 @@ from pipelines.agent.transcript import (
     show_reply,
     write_down,
 )
-from pipelines.checks.rollouts import find_fatal
+from pipelines.checks.rollouts import FATAL_ERRORS, find_fatal
 from pipelines.config.settings import RolloutsConfig
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, make_record_id
@@ -39,6 +39,10 @@ TASK = "act"
 BadTurns = Literal["stop", "tell"]
 """What an unparsable turn leads to: the end of the rollout, or an error message to the model."""
 _PLAIN = str.maketrans("<>", "[]")
+MAX_SECONDS = 9000.0
+"""Seconds that models and live tools may take in a rollout, recorded ones included: VSearcher's 150 minutes."""
+MAX_CHARACTERS = 200_000
+"""Characters of transcript a rollout, where no limit of tokens is set."""
 BAD_TURN = "bad-turn"
 """Error class of the observation that answers an unparsable turn."""
 
@@ -122,7 +126,7 @@ async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) 
 
 def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, day: str) -> Rollout:
     steps, nodes, trace = end.course.steps, question.proof.nodes, question.trace
-    fatal = find_fatal(steps, agent.settings.fatal_errors)
+    fatal = find_fatal(steps)
     return Rollout(
         record_id=make_record_id("rollout", [question.record_id, attempt, agent.model.identity, agent.prompt.digest]),
         parent_id=question.record_id,
@@ -203,17 +207,14 @@ async def _take_turn(agent: Agent, frame: Frame, course: Course) -> Course | End
 def _find_limit(settings: RolloutsConfig, frame: Frame, course: Course) -> StopReason | None:
     if len(course.steps) > settings.max_calls:
         return "turn-limit"
-    if frame.stopwatch.seconds >= settings.max_seconds:
+    if frame.stopwatch.seconds >= MAX_SECONDS:
         return "time-limit"
-    if settings.max_context_tokens and _count_tokens(course) >= settings.max_context_tokens:
-        return "context-limit"
-    if settings.max_context and sum(len(message.text) for message in course.messages) > settings.max_context:
-        return "context-limit"
-    return None
-
-
-def _count_tokens(course: Course) -> int:
-    return course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages)
+    if settings.max_context_tokens:
+        used = course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages)
+        is_long = used >= settings.max_context_tokens
+    else:
+        is_long = sum(len(message.text) for message in course.messages) > MAX_CHARACTERS
+    return "context-limit" if is_long else None
 
 
 def _make_request(agent: Agent, frame: Frame, course: Course) -> ChatRequest:
@@ -248,7 +249,7 @@ def explain_bad_turn(error: BadTurn) -> ToolOutcome:
 def _answer_bad_turn(agent: Agent, course: Course, said: ChatReply, error: BadTurn) -> Course | End:
     reply = show_reply(said) if agent.dialect.native else restore_thought(said, agent.dialect)
     observation = None
-    if agent.settings.bad_turns == "tell":
+    if agent.dialect.tells_bad_turns:
         observation = explain_bad_turn(error).observation
     kept = reply.encode("utf-8", "replace").decode()
     course = _add_step(agent, course, said, _make_step(Turn(""), kept, observation))
@@ -274,6 +275,6 @@ def _add_step(
 
 
 def _go_on(agent: Agent, course: Course) -> Course | End:
-    if agent.settings.stop_when_fatal and course.errors >= agent.settings.fatal_errors:
+    if course.errors >= FATAL_ERRORS:
         return End(course, "tool-errors")
     return course

@@ -14,12 +14,11 @@ from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import TRIES, CheckResult, explain_refusal, run_checks
 from pipelines.graph.answers import count_tokens
 from pipelines.graph.facts import Attribute
-from pipelines.graph.proofs import cite_sentence, flatten_names, list_names, make_node, read_opening
+from pipelines.graph.proofs import cite_sentence, make_node, read_opening, start_proof
 from pipelines.graph.query import Indexes
 from pipelines.graph.titles import TITLE, find_name
 from pipelines.ids import digest_value, make_record_id
-from pipelines.names import digest_aliases
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Rejection
 from schemas.datasets import Question, Seed
 from schemas.proofs import Proof, Thresholds
@@ -28,7 +27,7 @@ from schemas.tasks import NOTHING, AskConceptInputs, ClassifiedReply, ClassifyQu
 
 
 @dataclass(frozen=True)
-class ConceptAsker:
+class ConceptAsker(Prompted):
     """Asks for names, and classifies questions about concepts."""
 
     ground: Indexes
@@ -48,9 +47,6 @@ class ConceptAsker:
     def identity(self) -> str:
         asked = [self.asking.identity, self.classifying.identity, self.reader.identity, make_schema(ClassifiedReply)]
         return digest_value([*asked, repr(self.limits), self.max_tokens, self.page_words, self.least_mark])
-
-    def prompts(self) -> dict[str, str]:
-        return {each.prompt.label: each.prompt.digest for each in (self.asking, self.classifying)}
 
     async def ask(self, record: Seed, number: int) -> Sequence[Question] | Rejection:
         """Return a question for the name of a concept; a refused one is requested once more with the reason."""
@@ -115,19 +111,8 @@ class ConceptAsker:
     def _make_proof(self, number: int, named: Attribute) -> Proof:
         corpus, fact = self.ground.corpus, named.fact
         node = make_node(corpus, number, "anchor")
-        return Proof(
-            corpus=corpus.digest,
-            snapshot=corpus.snapshot,
-            nodes=(node,),
-            hops=(),
-            answer_relation=TITLE,
-            answer_evidence=cite_sentence(corpus, number, fact.start, fact.end),
-            constraints=(),
-            counts=(),
-            alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
-            thresholds=self.limits,
-            compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
-        )
+        evidence = cite_sentence(corpus, number, fact.start, fact.end)
+        return start_proof(corpus, [node], (), TITLE, evidence, self.limits)
 
 
 def _refuse(record: Seed, reason: QuestionReason, result: CheckResult) -> Rejection:

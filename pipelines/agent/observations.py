@@ -18,15 +18,15 @@ from math import log
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import Protocol
 
 from pipelines.agent.transcript import neutralise_markup
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.cues import EVERYWHERE
 from pipelines.ids import digest_value
-from pipelines.pictures import MAX_BYTES, PictureSource, open_pixels
+from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, open_pixels
 from pipelines.services.prompting import RoleClient, render_messages
 from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, TextBlock, TextHit
+from schemas.corpus import CorpusImage
 from schemas.datasets import Observation, Picture, RolloutImage, SearchResult
 from schemas.tasks import SummariseInputs
 
@@ -41,13 +41,6 @@ LONGEST_URL = 2000
 """Characters; a page with a longer address cannot be visited."""
 
 
-class PictureKeeper(Protocol):
-    """What thumbnails need of the workspace's image store."""
-
-    def add_bytes(self, data: bytes, source: PictureSource) -> Picture:
-        """Store a picture."""
-
-
 @dataclass(frozen=True, slots=True)
 class Thumbnails:
     """Makes small copies of pictures that a search found, each once, and keeps whose they are and under what licence.
@@ -55,7 +48,7 @@ class Thumbnails:
     Safe from any thread; two that ask for one at the same time make the same file.
     """
 
-    store: PictureKeeper
+    store: PictureStore
     _made: OrderedDict[str, Picture | None] = field(default_factory=OrderedDict, init=False, repr=False, compare=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
@@ -224,19 +217,6 @@ LONGEST_DETAIL = 300
 """Characters of a failure that a model is shown."""
 
 
-class ImageStore(Protocol):
-    """What the tools need of the workspace's image store."""
-
-    def path(self, sha256: str, extension: str) -> Path:
-        """Return where a picture lies."""
-
-    def read(self, picture: Picture) -> bytes:
-        """Return a picture's bytes."""
-
-    def add_bytes(self, data: bytes, source: PictureSource) -> Picture:
-        """Store a picture."""
-
-
 ERRORS: Mapping[str, str] = MappingProxyType(
     {
         "unknown-tool": "there is no tool of this name",
@@ -317,8 +297,6 @@ def warn_of(warning: str, text: str) -> ToolOutcome:
 
 def refuse_call(error: str, text: str) -> ToolOutcome:
     """Return the outcome of a call that cannot be made."""
-    if error not in ERRORS:
-        raise ValueError(f"error class {error!r}; there are: {', '.join(ERRORS)}")
     return ToolOutcome(Observation(ok=False, error=error, text=clean_text(text), images=()))
 
 
@@ -329,8 +307,8 @@ def refuse_failed(error: RecordFailed, what: str) -> ToolOutcome:
     return refuse_call(error.error if known else "tool-failed", f"{what}: {cut_text(detail, LONGEST_DETAIL)}")
 
 
-def credit_picture(picture: Picture) -> PictureSource:
-    """Return the source of a picture made from another: it keeps file name, author and licence."""
+def credit_picture(picture: Picture | CorpusImage) -> PictureSource:
+    """Return whose a picture is: what is made of it keeps file name, author and licence."""
     return PictureSource(
         file=picture.file,
         author=picture.author,

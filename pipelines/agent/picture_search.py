@@ -11,11 +11,8 @@ their digest. It appears whole or not at all, and is mapped into memory, so that
 
 import asyncio
 import fcntl
-import shutil
-import socket
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import itemgetter
@@ -37,7 +34,7 @@ from pipelines.corpus.wikitext import lead_paragraph
 from pipelines.errors import Damaged
 from pipelines.files import drafting_folder, explain_os_error
 from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource, PictureStore, compute_phash
+from pipelines.pictures import PictureStore, compute_phash
 from pipelines.services.protocols import ImageEncoder, ImageHit, PictureFile
 from schemas.datasets import FetchedPicture, Picture
 
@@ -108,8 +105,7 @@ def _make_hit(corpus: Corpus, found: Found, thumbnails: Thumbnails | None, fetch
         picture, _ = fetched.by_file[file]
         thumbnail = thumbnails.make(fetched.locate(picture).path, picture.sha256, credit_picture(picture))
     elif thumbnails is not None and (image := corpus.image(file)) is not None:
-        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
-        thumbnail = thumbnails.make(corpus.image_path(file), image.sha256, source)
+        thumbnail = thumbnails.make(corpus.image_path(file), image.sha256, credit_picture(image))
     return ImageHit(corpus.page_url(title), title, snippet, distance, thumbnail)
 
 
@@ -218,8 +214,6 @@ DIGITS = 6
 """Decimals of a distance: what is left of a 32-bit sum of products."""
 _NOISE = 1e-5
 """How far a sum in 32 bits may be from the exact one."""
-_PAUSE = 0.05
-"""Seconds between two tries to lock the index."""
 EMBEDDINGS = "embeddings.f32"
 """Rows of little-endian 32-bit floats."""
 _PICTURES = pa.schema([("file", pa.string()), ("title", pa.list_(pa.string()))])
@@ -325,7 +319,8 @@ class ClipImageSearch:
         if not place.is_dir():
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                async with self._hold(self.folder / f"{key}.lock"):
+                with (self.folder / f"{key}.lock").open("a") as lock:
+                    await asyncio.to_thread(fcntl.flock, lock.fileno(), fcntl.LOCK_EX)
                     if not place.is_dir():
                         await self._make(place, chunks)
             except OSError as error:
@@ -350,18 +345,9 @@ class ClipImageSearch:
                 return list(nearest.values())[:count]
             looked *= FIRST
 
-    @asynccontextmanager
-    async def _hold(self, path: Path) -> AsyncIterator[None]:
-        with path.open("a") as lock:
-            while not _try_lock(lock.fileno()):
-                await asyncio.sleep(_PAUSE)
-            yield
-
     async def _make(self, place: Path, chunks: Iterable[list["Usable"]]) -> None:
-        own = place_draft(place)
-        shutil.rmtree(own, ignore_errors=True)
         with (
-            drafting_folder(own) as draft,
+            drafting_folder(place) as draft,
             (draft / EMBEDDINGS).open("wb") as target,
             TableWriter(draft, "pictures", _PICTURES, mapped=True) as table,
         ):
@@ -371,18 +357,6 @@ class ClipImageSearch:
                     if row is not None:
                         target.write(row.astype("<f4").tobytes())
                         table.write_rows([(file, titles)])
-        try:
-            own.replace(place)
-        except OSError:
-            shutil.rmtree(own)
-            # Some file systems lock nothing between hosts: another one has made the same meanwhile.
-            if not place.is_dir():
-                raise
-
-
-def place_draft(place: Path) -> Path:
-    """Return where this host makes an index before it is moved to its place."""
-    return place.with_name(f"{place.name}-{digest_value([socket.gethostname()])[:8]}")
 
 
 Usable = tuple[str, tuple[str, ...], PictureFile]
@@ -406,11 +380,3 @@ def read_usable(corpus: Corpus) -> Iterator[list[Usable]]:
 
 def _locate(corpus: Corpus, row: dict[str, Any]) -> Usable:
     return row["file"], _list_titles(row), PictureFile(row["sha256"], corpus.image_path(row["file"]))
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

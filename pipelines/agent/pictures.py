@@ -21,13 +21,13 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from pipelines.errors import ConfigError, RecordFailed
+from pipelines.errors import RecordFailed
 from pipelines.ids import draw_unit
 from pipelines.names import fold_name
 from pipelines.pictures import encode_picture, find_extension, list_scales, open_pixels
@@ -66,6 +66,8 @@ def _solve_map(start: Sequence[Point], end: Sequence[Point]) -> tuple[float, ...
 
 VERSION = 1
 """Raised when a tool makes other pixels of the same picture."""
+KEPT_RESULTS = 5
+"""Results of a search by the picture that a row keeps, as many as MMSearch-R1's trainer replays."""
 AMOUNT = 1.5
 """Published default of sharpening."""
 SCALE = 4
@@ -395,11 +397,6 @@ class Reader:
     engines: tuple[Ocr, ...]
     scales: tuple[float, ...] = SCALES
 
-    def __post_init__(self) -> None:
-        names = [engine.name for engine in self.engines]
-        if not names or not self.scales or len(set(names)) < len(names):
-            raise ConfigError(f"OCR engines {names} at scales {list(self.scales)}; expected one or more, each once")
-
     @property
     def identity(self) -> str:
         read = "+".join(engine.identity for engine in self.engines)
@@ -450,11 +447,6 @@ neither, so that noise of reading never counts as harm or as repair."""
 HALVINGS = 5
 """Of the range between harmless and harmful: to a thirty-second of it."""
 _WORD = re.compile(r"\w{2,}")
-_TRIAL = re.compile(
-    r"(?P<degradation>blur|downsample|perspective) (?P<strength>\S+) \([^()]*\): "
-    r"(?P<test>text|image-search|detail) \S+, (?P<end>.+)"
-)
-_OF_USE = "still of use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,27 +531,8 @@ class Tried:
         trial = self.trial
         numbers = ", ".join(f"{parameter.name} {parameter.value:g}" for parameter in trial.parameters)
         degraded, repaired = self.shares
-        outcome = _OF_USE if trial.degraded else f"{repaired:.2f} after {trial.repair}"
+        outcome = "still of use" if trial.degraded else f"{repaired:.2f} after {trial.repair}"
         return f"{trial.degradation} {trial.strength:g} ({numbers}): {trial.test} {degraded:.2f}, {outcome}"
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """The last trial of one degradation of a picture left as it is that broke what its repair did not restore."""
-
-    degradation: Degradation
-    strength: float
-    test: RepairTest
-
-
-def read_losses(detail: str) -> tuple[Loss, ...]:
-    """Return what the trials of a picture tell of it, one for each degradation that broke it: the last such trial."""
-    trials = (_TRIAL.fullmatch(part) for part in detail.split("; "))
-    lost = {each["degradation"]: each for each in trials if each is not None and each["end"] != _OF_USE}
-    return tuple(
-        Loss(cast(Degradation, name), float(each["strength"]), cast(RepairTest, each["test"]))
-        for name, each in lost.items()
-    )
 
 
 @dataclass(frozen=True, slots=True)

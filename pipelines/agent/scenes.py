@@ -21,16 +21,23 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
-from pipelines.agent.observations import ImageStore
 from pipelines.agent.pictures import Gauge, find_gauge
 from pipelines.agent.tools import cut_picture, place_box
-from pipelines.config.settings import HighResolutionConfig, SplitRule
+from pipelines.config.settings import SplitRule
 from pipelines.corpus.images import describe_image
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value, draw_unit
-from pipelines.pictures import compute_phash, encode_picture, measure_distance, open_pixels, read_header
-from pipelines.services.prompting import RoleClient, ask_model
+from pipelines.pictures import (
+    TRAINING_PIXELS,
+    PictureStore,
+    compute_phash,
+    encode_picture,
+    measure_distance,
+    open_pixels,
+    read_header,
+)
+from pipelines.services.prompting import Prompted, RoleClient, ask_model
 from pipelines.services.protocols import ImageSearch
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
 from schemas.tasks import BoxReply, LocateObjectInputs
@@ -39,6 +46,12 @@ VERSION = 3
 """Raised when another scene would be made of the same picture."""
 TOOL = "crop"
 """What undoes a scene."""
+LONG_SIDE = 3840
+"""Width of a scene, pixels; it is 16 to 9: 4K, as the paper's pictures are."""
+MOST_SHARE = 0.05
+"""Share of the picture's area that the asked-for part stays under (the paper's bound)."""
+PARTS = 12
+"""Most pictures of others around it."""
 NO_SCENE = "no-scene"
 """Begins the reason of a picture that was to be set in a scene and is left as it is."""
 NEAR = 10
@@ -95,40 +108,34 @@ async def _tells(gauge: Gauge, view: SceneView) -> tuple[bool, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class SceneMaker:
+class SceneMaker(Prompted):
     """Everything that decides which pictures are set in a scene, and what it shows.
 
     Attributes:
         pictures: where the questions' pictures lie.
         search: as the agent will search.
-        training_pixels: of a picture as a student sees it.
+        share: of the questions.
         locator: says where in a picture of high resolution the asked-for thing lies; None looks in none.
     """
 
     corpus: Corpus
-    pictures: ImageStore
+    pictures: PictureStore
     search: ImageSearch
     splits: SplitRule
-    settings: HighResolutionConfig
-    training_pixels: int
+    share: float
     seed: int
     locator: RoleClient | None = None
 
     @property
     def identity(self) -> str:
-        rules = [self.settings.model_dump(), self.training_pixels, self.seed]
+        rules = [self.share, LONG_SIDE, MOST_SHARE, PARTS, TRAINING_PIXELS, self.seed]
         shares = [self.splits.shares.model_dump(), self.splits.seed]
         located = "" if self.locator is None else self.locator.identity
         return digest_value([VERSION, *rules, *shares, self.corpus.digest, self.search.identity, located])
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height of a scene, pixels."""
-        return self.settings.long_side, round(self.settings.long_side * 9 / 16)
-
     def is_chosen(self, record: Difficulty) -> bool:
         """Say whether a question's picture is to be set in a scene."""
-        return draw_unit(self.seed, record.record_id, "scene") < self.settings.share
+        return draw_unit(self.seed, record.record_id, "scene") < self.share
 
     async def compose(self, record: Difficulty, picture: Picture) -> Composed | Scene | str:
         """Return a scene with a question's picture in it, where in that picture the thing lies, or why neither."""
@@ -152,15 +159,15 @@ class SceneMaker:
         return made
 
     async def _locate(self, record: Difficulty, picture: Picture, data: bytes, gauge: Gauge) -> Scene | None:
-        if self.locator is None or max(picture.width, picture.height) < self.settings.long_side:
+        if self.locator is None or max(picture.width, picture.height) < LONG_SIDE:
             return None
         try:
             given = await ask_model(self.locator, LocateObjectInputs(question=record.text), BoxReply, [picture.sha256])
-            view = await asyncio.to_thread(view_scene, data, given.box, self.training_pixels) if given.found else None
+            view = await asyncio.to_thread(view_scene, data, given.box, TRAINING_PIXELS) if given.found else None
         except RecordFailed:
             # A reply that is no box of this picture: the picture can be set in a scene all the same.
             return None
-        if view is None or not 0 < view.share < self.settings.most_share:
+        if view is None or not 0 < view.share < MOST_SHARE:
             return None
         whole, cropped = await _tells(gauge, view)
         return None if whole or not cropped else self._describe(given.box, view, ())
@@ -169,7 +176,7 @@ class SceneMaker:
         return Scene(
             box=box,
             share=view.share,
-            training_pixels=self.training_pixels,
+            training_pixels=TRAINING_PIXELS,
             whole=False,
             cropped=True,
             crop_phash=compute_phash(view.crop),
@@ -177,14 +184,14 @@ class SceneMaker:
         )
 
     def _paint(self, record: Difficulty, picture: Picture, data: bytes) -> Composed | str:
-        parts = tuple(islice(self._list_parts(record, picture), self.settings.parts))
+        parts = tuple(islice(self._list_parts(record, picture), PARTS))
         if len(parts) < LEAST_PARTS:
             return f"{NO_SCENE}: {len(parts)} pictures of others can stand beside it, {LEAST_PARTS} must"
         key = (self.seed, record.record_id)
-        first, *others = _draw_cells(self.settings.most_share, key)
+        first, *others = _draw_cells(MOST_SHARE, key)
         placed = list(zip(parts, others, strict=False))
         while len(placed) >= LEAST_PARTS:
-            scene = _paint_backdrop(self.size, key)
+            scene = _paint_backdrop((LONG_SIDE, LONG_SIDE * 9 // 16), key)
             box = _place_picture(scene, open_pixels(data), first, (*key, "anchor"))
             shown = tuple(
                 ScenePart(title=title, picture=other, box=_place_picture(scene, pixels, cell, (*key, title)))
@@ -193,7 +200,7 @@ class SceneMaker:
             made = encode_picture(scene, "jpg")
             lost = {part.title for part in find_missing_parts(shown, made)}
             if not lost:
-                view = view_scene(made, box, self.training_pixels)
+                view = view_scene(made, box, TRAINING_PIXELS)
                 return Composed(made, self._describe(box, view, shown), view)
             # What is not recognised in the scene could not be credited by it: its place stays empty.
             placed = [each for each in placed if each[0][0] not in lost]

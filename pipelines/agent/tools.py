@@ -41,7 +41,6 @@ from pipelines.agent.observations import (
     LONGEST_DETAIL,
     LONGEST_URL,
     PASSAGE,
-    ImageStore,
     Shown,
     Summariser,
     ToolOutcome,
@@ -69,7 +68,7 @@ from pipelines.agent.transcript import Turn
 from pipelines.config.settings import ToolsConfig
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
-from pipelines.pictures import encode_picture, find_extension, open_pixels
+from pipelines.pictures import PictureStore, encode_picture, find_extension, open_pixels
 from pipelines.services.addresses import ForbiddenAddress, read_address
 from pipelines.services.protocols import (
     ImageHit,
@@ -179,7 +178,7 @@ class ToolBox:
     text_search: TextSearch
     image_search: ImageSearch
     pages: PageReader
-    store: ImageStore
+    store: PictureStore
     settings: ToolsConfig
     ocr: Ocr | None = None
     upscaler: Upscaler | None = None

@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from pipelines.checks.uniqueness import Ends, list_fitting_ends
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.dump import normalise_spaces
 from pipelines.corpus.store import Corpus, Fact
@@ -26,21 +25,18 @@ from pipelines.graph.facts import (
     fold_names,
     holds_phrase,
     read_askable,
-    read_relations,
     split_key,
-    type_fact,
     type_value,
 )
-from pipelines.graph.proofs import cite_sentence, make_query
+from pipelines.graph.proofs import cite_sentence
 from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.query import MENTIONS, Indexes, ShownField, find_article, locate_nodes, read_field
+from pipelines.graph.query import MENTIONS, Indexes, find_article, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import (
     KNOWN_UNITS,
     MONTHS,
     Number,
-    compare_measures,
     find_dates,
     find_measures,
     parse_date,
@@ -208,7 +204,9 @@ def _speaks_of_subject(
         return False
     if fold_word(text[:subject].split()[-1]) in _PRONOUNS | _POSSESSIVES and not _is_in_lead(corpus, node, sentence):
         return False
-    cue_ends = [word.end() for word in WORD.finditer(text, subject, reading.start) if _is_cue(word.group(), cues)]
+    cue_ends = [
+        word.end() for word in WORD.finditer(text, subject, reading.start) if stem_word(fold_word(word.group())) in cues
+    ]
     between = text[subject : max(cue_ends, default=reading.start)]
     if len(between) > LONGEST_CLAUSE:
         return False
@@ -232,10 +230,6 @@ def _is_plain_number(sentence: Sentence, reading: Statement, answer: Answer) -> 
         return False
     one, other = (abs(float(value)) for value in (answer.value, said.value))
     return said.unit != answer.unit or LIKE_SIZE * min(one, other) >= max(one, other)
-
-
-def _is_cue(word: str, cues: frozenset[str]) -> bool:
-    return stem_word(fold_word(word)) in cues
 
 
 def _holds_other_name(corpus: Corpus, node: int, text: str) -> bool:
@@ -327,10 +321,9 @@ class _Asked:
 def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str) -> CheckResult:
     """Say whether an answer that is not the reference answers the question as well.
 
-    FAIL (``alternative-answer``) when the corpus says so: it is another value of the field, the value of another entity
-    that fits the chain, stated in prose, given by the other dump, or the answer itself by another name or more exactly.
-    PASS when infobox and prose state the reference and nothing else, and nothing supports the other for any entity that
-    may fit. UNKNOWN in all other cases.
+    FAIL (``alternative-answer``) when the corpus says so: it is another value of the field, stated in prose, or the
+    answer itself by another name or more exactly. PASS when infobox and prose state the reference and nothing else.
+    UNKNOWN in all other cases. That one entity alone fits the chain is for the proof.
     """
     given = given.strip()
     verdict = compare_answers(given, answer)
@@ -347,15 +340,18 @@ def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str)
     asked = _Asked(proof.answer_relation, proof.derivation, answer, given, value)
     try:
         node = locate_nodes(ground.corpus, proof.nodes)[-1]
-        ends = list_fitting_ends(ground, make_query(ground.corpus, proof))
     except LookupError as error:
         return CheckResult("UNKNOWN", CODE, str(error.args[0]))
-    found = _list_support(ground, node, ends, asked)
+    found = [
+        *_find_same(ground, node, asked),
+        *_read_box(ground.corpus, node, asked),
+        *_read_prose(ground, node, asked),
+    ]
     stated = next((support for support in found if support.level == "stated"), None)
     if stated is not None:
         return CheckResult("FAIL", CODE, stated.detail)
-    if found or ends.capped:
-        return CheckResult("UNKNOWN", CODE, found[0].detail if found else "too many entities may fit the chain")
+    if found:
+        return CheckResult("UNKNOWN", CODE, found[0].detail)
     return _check_refuted(ground, node, asked)
 
 
@@ -378,15 +374,6 @@ def type_given(given: str, answer: Answer, relation: str, known: frozenset[str] 
         return None if number is None else make_answer(given, Number(number.value, number.unit or answer.unit))
     value = type_value(given, "", relation)
     return value if value is not None and value.type in ("name", "string") else None
-
-
-def _list_support(ground: Indexes, node: int, ends: Ends, asked: _Asked) -> list[AnswerSupport]:
-    found = [*_find_same(ground, node, asked), *_find_support(ground, node, asked)]
-    for end in sorted((ends.certain | ends.possible) - {node}):
-        for support in _find_support(ground, end, asked):
-            sure = end in ends.certain and support.level == "stated"
-            found.append(AnswerSupport("stated" if sure else "unclear", support.detail))
-    return found
 
 
 def _find_same(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
@@ -423,17 +410,6 @@ def _differ(ground: Indexes, asked: _Asked) -> bool:
     words = set(given.split())
     apart = all(words.isdisjoint(form.split()) for form in fold_forms(asked.answer))
     return asked.answer.type == "string" and given in known and apart
-
-
-def _find_support(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
-    title = ground.corpus.page(node).title
-    yield from _read_box(ground.corpus, node, asked)
-    yield from _read_prose(ground, node, asked)
-    later = ground.later
-    number = None if later is None else later.find(title)
-    if later is not None and number is not None:
-        for support in _read_box(later, number, asked):
-            yield AnswerSupport(support.level, f"in another dump, {support.detail}")
 
 
 def _read_box(corpus: Corpus, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
@@ -487,16 +463,12 @@ def _is_about(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str
 
 def _check_refuted(ground: Indexes, node: int, asked: _Asked) -> CheckResult:
     title, field = ground.corpus.page(node).title, read_field(ground.corpus, node, asked.relation)
-    if not _is_single(field):
+    if not (field.complete and len(field.facts) == 1):
         return CheckResult("UNKNOWN", CODE, f"{title} does not have one value of {asked.relation}")
     said = find_corroboration(ground, node, asked.relation, asked.answer)
     if said.outcome != "agrees":
         return CheckResult("UNKNOWN", CODE, f"the prose does not confirm {asked.answer.surface!r}: {said.detail}")
     return PASSED
-
-
-def _is_single(field: ShownField) -> bool:
-    return field.complete and len(field.facts) == 1
 
 
 _LIST = Path(__file__).with_name("data") / "volatile.toml"
@@ -527,36 +499,18 @@ def is_volatile(relation: str) -> bool:
     return not table.volatile.isdisjoint(words) and words[-1] not in table.heads and table.fixed.isdisjoint(words)
 
 
-def check_volatility(ground: Indexes, number: int, relation: str, answer: Answer, allowed: bool) -> CheckResult:
-    """FAIL (``volatile``) when an answer changes with time; UNKNOWN when the later dump cannot tell."""
-    if allowed:
-        return PASSED
-    if is_volatile(relation):
+def check_volatility(relation: str, allowed: bool) -> CheckResult:
+    """FAIL (``volatile``) when what is asked for changes with time."""
+    if not allowed and is_volatile(relation):
         return CheckResult("FAIL", "volatile", f"{relation} changes with time")
-    if ground.later is None:
-        return PASSED
-    return _compare_later(ground.corpus, ground.later, number, relation, answer)
-
-
-def check_lasting_hop(ground: Indexes, hop: Hop, allowed: bool) -> CheckResult:
-    """FAIL (``volatile``) when the relation of a hop changes with time; UNKNOWN when the later dump cannot tell."""
-    if allowed:
-        return PASSED
-    said = hop.gloss if hop.relation == MENTIONS else hop.relation
-    if is_volatile(said) or is_volatile(hop.field):
-        return CheckResult("FAIL", "volatile", f"{said} changes with time")
-    if hop.relation == MENTIONS or ground.later is None:
-        return PASSED
-    later, title = ground.later, hop.evidence.title
-    node = later.find(title)
-    if node is None or later.page(node).page_id != hop.subject_id:
-        return CheckResult("UNKNOWN", "volatile", f"{title!r} is not in the dump of {later.snapshot}")
-    targets = [later.page(fact.target).page_id for fact in read_relations(later, node) if fact.key == hop.relation]
-    if not targets:
-        return CheckResult("UNKNOWN", "volatile", f"{hop.relation} has no single value in the dump of {later.snapshot}")
-    if targets != [hop.object_id]:
-        return CheckResult("FAIL", "volatile", f"{hop.relation} leads elsewhere in the dump of {later.snapshot}")
     return PASSED
+
+
+def check_lasting_hop(hop: Hop, allowed: bool) -> CheckResult:
+    """FAIL (``volatile``) when the relation of a hop changes with time."""
+    said = hop.gloss if hop.relation == MENTIONS else hop.relation
+    changing = next(filter(is_volatile, (said, hop.field)), None)
+    return PASSED if changing is None else check_volatility(changing, allowed)
 
 
 def check_timeless(text: str) -> CheckResult:
@@ -568,36 +522,6 @@ def check_timeless(text: str) -> CheckResult:
         return CheckResult("UNKNOWN", "volatile", "the text is empty")
     found = _DATED.search(_QUOTED.sub(" ", text))
     return CheckResult("FAIL", "volatile", f"the question says {found.group()!r}") if found else PASSED
-
-
-def _compare_later(corpus: Corpus, later: Corpus, number: int, relation: str, answer: Answer) -> CheckResult:
-    page = corpus.page(number)
-    node = later.find(page.title)
-    if node is None or later.page(node).page_id != page.page_id:
-        return CheckResult("UNKNOWN", "volatile", f"{page.title!r} is not in the dump of {later.snapshot}")
-    facts = [fact for fact in later.facts(node) if fact.key == relation]
-    named = answer.type in ("name", "string")
-    values = [type_fact(later, fact) for fact in facts if named or fact.target < 0]
-    if len(facts) != 1 or facts[0].value_count != 1 or not values or values[0] is None:
-        return CheckResult("UNKNOWN", "volatile", f"{relation} has no single value in the dump of {later.snapshot}")
-    if not _is_same(answer, values[0]):
-        return CheckResult(
-            "FAIL",
-            "volatile",
-            f"{relation} is {values[0].surface!r} in the dump of {later.snapshot}, not {answer.surface!r}",
-        )
-    return PASSED
-
-
-def _is_same(answer: Answer, other: Answer) -> bool:
-    if answer.key == other.key:
-        return True
-    if answer.type == other.type == "number":
-        return compare_measures(Number(answer.value, answer.unit), Number(other.value, other.unit)) == "same"
-    if answer.type == other.type == "date":
-        return covers_date(answer, other)
-    forms, others = ({fold_name(form) for form in (each.surface, *each.aliases)} for each in (answer, other))
-    return fold_name(other.surface) in forms or fold_name(answer.surface) in others
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,11 @@ meet by title: proofs hold no other name, so a benchmark that writes an alias sh
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
-
-from pydantic import TypeAdapter, ValidationError
 
 from pipelines.checks.copies import PictureIndex, describe_picture
 from pipelines.checks.near import Sketches, find_alike, shingle_text
@@ -34,7 +31,6 @@ from pipelines.corpus.layouts import (
     read_rows,
 )
 from pipelines.errors import ConfigError, RecordFailed
-from pipelines.files import write_text
 from pipelines.graph.answers import type_reference
 from pipelines.ids import digest_value
 from pipelines.names import UNSPACED, fold_name, is_common_word, list_writings, split_words
@@ -67,7 +63,6 @@ WELL_KNOWN: Final = (
 """Benchmarks that systems of this kind report."""
 _HIT = re.compile(r"(?:^|; )(\S+) [^;]*: (benchmark-[a-z]+)(?=;|$)")
 ReadPicture = Callable[[Picture], bytes | None]
-_ENTRIES: Final = TypeAdapter(tuple[BenchmarkEntry, ...])
 
 
 class OwnQuestion(Pictured, Protocol):
@@ -193,12 +188,7 @@ class BenchmarkIndex:
         self._near = Sketches([shingle_text(each.text) for each in told.values()], NEAR)
 
     def find(self, rows: Sequence[OwnQuestion], read: ReadPicture | None) -> Iterator[Overlap]:
-        """Yield what questions share with benchmarks, question by question.
-
-        Args:
-            rows: of ours.
-            read: returns the bytes of a picture, None for one that cannot be had; None compares none.
-        """
+        """Yield what questions share with benchmarks, question by question."""
         texts, near = [_join_words(row.text) for row in rows], defaultdict[int, list[int]](list)
         for one, other, _ in find_alike(Sketches(list(map(shingle_text, texts)), NEAR), self._near):
             near[one].append(self._told[other])
@@ -286,8 +276,6 @@ class Benchmarks:
     settings: tuple[BenchmarkConfig, ...] = ()
     digest_file: Callable[[Path], str] = str
     """Of the contents of a file, or of all files of a folder with their names."""
-    notes: Path | None = None
-    """Folder where it is noted what was read, so that a run that makes nothing need not read it again."""
 
     @cached_property
     def digests(self) -> tuple[str, ...]:
@@ -316,25 +304,10 @@ class Benchmarks:
     @property
     def entries(self) -> tuple[BenchmarkEntry, ...]:
         """What was read of each, without hits."""
-        if not self.settings:
-            return ()
-        note = self.notes / f"benchmarks-{digest_value(self.digests)[:16]}.json" if self.notes else None
-        if note is not None and note.is_file():
-            with suppress(ValidationError):
-                return _ENTRIES.validate_json(note.read_bytes())
-        entries = self._opened[1]
-        if note is not None:
-            note.parent.mkdir(parents=True, exist_ok=True)
-            write_text(note, _ENTRIES.dump_json(entries).decode())
-        return entries
+        return self._opened[1] if self.settings else ()
 
     def refuse(self, rows: Iterable[OwnQuestion], read: ReadPicture | None) -> dict[str, Rejection]:
-        """Return the rejections of questions that share something with a benchmark, by the first thing that was found.
-
-        Args:
-            rows: the questions.
-            read: returns the bytes of a picture, None for one that cannot be had; None compares none.
-        """
+        """Return the rejections of questions that share something with a benchmark, by what was found first."""
         found: defaultdict[str, list[Overlap]] = defaultdict(list)
         for overlap in find_overlaps(rows, self, read):
             found[overlap.record_id].append(overlap)
@@ -342,13 +315,7 @@ class Benchmarks:
 
 
 def find_overlaps(rows: Iterable[OwnQuestion], benchmarks: Benchmarks, read: ReadPicture | None) -> Iterator[Overlap]:
-    """Yield what questions share with benchmarks: rows of a stage or of a release's proofs, in their order.
-
-    Args:
-        rows: the questions.
-        benchmarks: opened files; see :func:`open_benchmarks`.
-        read: returns the bytes of a picture, None for one that cannot be had; None compares none.
-    """
+    """Yield what questions share with benchmarks: rows of a stage or of a release's proofs, in their order."""
     asked = iter(rows if benchmarks.settings else ())
     while batch := list(islice(asked, AT_ONCE)):
         yield from benchmarks.index.find(batch, read)

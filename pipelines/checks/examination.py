@@ -1,8 +1,4 @@
-"""Every check on one finished question, by the thresholds that its own proof claims.
-
-The stages run these checks one after another as a question grows. Here they stand together, so that their strength can
-be measured on planted defects and an accepted question can be examined again.
-"""
+"""The checks of questions in their order, for the stages that make them and for verification."""
 
 import hashlib
 import re
@@ -19,7 +15,7 @@ from pipelines.checks.agreement import (
     check_volatility,
     find_corroboration,
 )
-from pipelines.checks.answers import check_form, check_kept, check_named, check_not_bridge, check_precision
+from pipelines.checks.answers import check_form, check_kept, check_named, check_precision
 from pipelines.checks.descriptors import (
     check_counted,
     check_facts,
@@ -40,7 +36,6 @@ from pipelines.checks.uniqueness import (
     check_single_value,
     count_fit,
     count_side,
-    find_near_misses,
     find_side_misses,
 )
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
@@ -49,10 +44,9 @@ from pipelines.corpus.store import Corpus, Fact
 from pipelines.errors import ConfigError, SynthError
 from pipelines.graph.facts import Attribute, holds_phrase
 from pipelines.graph.odds import count_odds, is_countable
-from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.proofs import flatten_names, list_names
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, find_article, locate_nodes
-from pipelines.graph.titles import asks_name
 from pipelines.names import fold_name, list_writings
 from pipelines.plugins import Plugin
 from schemas.datasets import Path, Split
@@ -78,50 +72,13 @@ class Claim:
     proof: Proof
 
 
-def examine(ground: Indexes, claim: Claim, max_tokens: int, audit: bool = False) -> tuple[CheckResult, ...]:
-    """Return the failed checks of a question: the first, or in audit mode all; empty for a sound question.
-
-    The thresholds are the proof's own; checks that they switch off do not run. Pictures, which need their bytes, and
-    spans of evidence (``checks.proofs``) are not checked here.
-    """
-    try:
-        numbers = locate_nodes(ground.corpus, claim.proof.nodes)
-    except LookupError as error:
-        return (CheckResult("FAIL", "not-derivable", str(error)),)
-    return run_checks(_list_checks(ground, claim, numbers, max_tokens), audit)
-
-
-def _list_checks(ground: Indexes, claim: Claim, numbers: Sequence[int], max_tokens: int) -> Iterator[Check]:
-    limits = claim.proof.thresholds
-    query = make_query(ground.corpus, claim.proof)
-    # A name is no fact of its page, and is asked for of the anchor itself.
-    if not asks_name(claim.proof):
-        relation = claim.proof.answer_relation
-        yield partial(check_not_bridge, claim.answer, [node.title for node in claim.proof.nodes])
-        yield from list_answer_checks(ground, numbers[-1], relation, claim.answer, limits, max_tokens)
-    yield from list_uniqueness_checks(ground, query, numbers, limits)
-    yield partial(check_answer_unchanged, ground, query, claim.answer.key)
-    if claim.proof.shortcuts_checked:
-        yield partial(check_path_length, ground.corpus, numbers, claim.proof.hub_in_degree)
-        article = find_article(ground.corpus, numbers[-1], claim.proof.answer_relation, claim.answer)
-        yield partial(check_earlier_pages, ground.corpus, numbers, claim.answer, article)
-    yield partial(check_need, ground, query, claim.proof.nodes[0].type, limits.answers)
-    for hop, descriptor in zip(claim.proof.hops, claim.proof.descriptors, strict=False):
-        said = [constraint for constraint in claim.proof.constraints if constraint.node == hop.index]
-        titles = [branch.node.title for branch in claim.proof.branches if branch.host == hop.index]
-        if descriptor:
-            yield partial(check_counted, ground.corpus, numbers[hop.index], said, descriptor, hop.clause, titles)
-    yield from list_branch_checks(ground, query, claim.proof)
-    yield from list_text_checks(ground, numbers, claim.text, claim.answer, claim.proof)
-
-
 def list_answer_checks(
     ground: Indexes, number: int, relation: str, answer: Answer, limits: Thresholds, max_tokens: int
 ) -> Iterator[Check]:
     """Yield the checks on an answer alone: form, frequency, volatility, and agreement with prose."""
     yield partial(_refuse_own_name, ground, number, answer)
     yield partial(check_form, answer.surface, answer, max_tokens)
-    yield partial(check_volatility, ground, number, relation, answer, limits.volatile)
+    yield partial(check_volatility, relation, limits.volatile)
     yield partial(check_guessable, ground, relation, answer, limits.answer_share)
     yield partial(check_single_answer, ground, number, relation, answer)
     yield lambda: check_agreement(
@@ -156,7 +113,7 @@ class PathDemands:
             numbers[0], path.hops, (), path.answer_relation, flatten_names(names), answer_clause=path.answer_clause
         )
         refused = run_checks((
-            *(partial(check_lasting_hop, ground, hop, self.limits.volatile) for hop in path.hops),
+            *(partial(check_lasting_hop, hop, self.limits.volatile) for hop in path.hops),
             *(partial(check_single_value, ground, numbers, hop) for hop in path.hops),
             *self._list_clause_checks(path, names, answer),
             partial(check_answer_unchanged, ground, query, answer.key),
@@ -193,39 +150,18 @@ class PathDemands:
             yield partial(check_earlier_pages, ground.corpus, numbers, answer, article)
 
 
-def list_uniqueness_checks(
-    ground: Indexes, query: Query, numbers: Sequence[int], limits: Thresholds
-) -> Iterator[Check]:
-    """Yield the checks of each hop (one value, not volatile) and node (one entity with the chain, several without)."""
-    for hop in query.hops:
-        yield partial(check_single_value, ground, numbers, hop)
-        yield partial(check_lasting_hop, ground, hop, limits.volatile)
-    for node in range(1, len(numbers)):
-        yield partial(_check_fit, ground, query, node, limits.require_alone(node))
-        if limits.near_misses:
-            yield partial(_check_near_misses, ground, query, node, limits.near_misses)
-
-
 def list_branch_checks(ground: Indexes, query: Query, proof: Proof) -> Iterator[Check]:
     """Yield the checks of each hidden entity of a branch: one fits, and its descriptor says what is counted."""
     for number, branch in enumerate(proof.branches, len(proof.nodes)):
         if branch.named:
             continue
-        yield partial(_check_side, ground, query, number)
+        yield partial(check_side, count_side(ground, query, number))
         if cap := proof.thresholds.near_misses:
-            yield partial(_check_side_misses, ground, query, number, cap)
+            yield partial(check_near_misses, find_side_misses(ground, query, number, cap))
         said = [constraint for constraint in proof.constraints if constraint.node == number]
         titles = [other.node.title for other in proof.branches if other.host == number]
         (entity,) = locate_nodes(ground.corpus, [branch.node])
         yield partial(check_counted, ground.corpus, entity, said, branch.descriptor, titles=titles)
-
-
-def _check_side(ground: Indexes, query: Query, number: int) -> CheckResult:
-    return check_side(count_side(ground, query, number))
-
-
-def _check_side_misses(ground: Indexes, query: Query, number: int, cap: int) -> CheckResult:
-    return check_near_misses(find_side_misses(ground, query, number, cap))
 
 
 def list_text_checks(
@@ -274,14 +210,6 @@ def _refuse_own_name(ground: Indexes, number: int, answer: Answer) -> CheckResul
     return PASSED
 
 
-def _check_fit(ground: Indexes, query: Query, node: int, threshold: int) -> CheckResult:
-    return check_fit(count_fit(ground, query, node, threshold), threshold)
-
-
-def _check_near_misses(ground: Indexes, query: Query, node: int, cap: int) -> CheckResult:
-    return check_near_misses(find_near_misses(ground, query, node, cap))
-
-
 @dataclass(frozen=True, slots=True)
 class Round:
     """One round of injection: its fact, the proof grown by it, and the inputs of its checks."""
@@ -319,14 +247,12 @@ def list_descriptor_checks(
 
 def _check_said(this: Round, descriptor: Descriptor, said: Sequence[Constraint]) -> CheckResult:
     if all(constraint.relation != TYPE for constraint in said):
-        return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {_name_kind(this)}")
+        return CheckResult(
+            "FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {this.proof.nodes[1].type}"
+        )
     if len(this.proof.hops) == 1 and any(c.relation == this.proof.answer_relation for c in said):
         return CheckResult("FAIL", "answer-leak", f"{descriptor.text!r} tells of {this.proof.answer_relation}")
     return PASSED
-
-
-def _name_kind(this: Round) -> str:
-    return this.proof.nodes[1].type
 
 
 def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str, proof: Proof) -> Iterator[Check]:

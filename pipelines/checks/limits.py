@@ -12,11 +12,19 @@ from typing import cast
 
 from pipelines.checks.benchmarks import Benchmarks, OwnQuestion
 from pipelines.checks.copies import describe_picture
-from pipelines.checks.quotas import Quotas, Stratum, refuse_surplus
-from pipelines.checks.repeats import refuse_near, refuse_near_across
+from pipelines.checks.quotas import Quotas, Stratum, place_question, refuse_surplus
+from pipelines.checks.repeats import (
+    NEAR_PATH,
+    NEAR_PATH_ACROSS,
+    NEAR_TEXT,
+    NEAR_TEXT_ACROSS,
+    refuse_near,
+    refuse_near_across,
+)
 from pipelines.checks.sets import (
     Apart,
     Signature,
+    make_signature,
     refuse_anchors,
     refuse_answers,
     refuse_apart,
@@ -32,8 +40,15 @@ from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
 from pipelines.pictures import PictureStore
 from schemas.base import Record, Rejection
-from schemas.datasets import Split
+from schemas.datasets import Enhancement, Split
 
+MAX_PER_ANCHOR = 3
+"""Questions of a split sharing an anchor."""
+ROUNDS_TOLERANCE = 0.05
+"""How far the share of a number of rounds of injection may be from its weight."""
+COMMONEST, ONE_ANSWER = 0.1, 0.5
+"""Gates of a dataset: largest share of a split that is right by the commonest answer of what is asked for, and of one
+answer among its questions that ask for one relation."""
 PASSES = 16
 """Most passes in which the share limits are applied in turn."""
 Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
@@ -58,60 +73,64 @@ class Limits:
     def decides(self) -> list[object]:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
-        caps = [own.max_per_answer, own.max_per_anchor, bound_answers(own), own.max_skeleton_share, *own.search_free]
-        caps += [own.max_gold_share, own.max_gold_share_trained]
-        near = [own.near_text, own.near_text_across, own.near_path, own.near_path_across, own.max_per_fact]
+        caps = [own.max_per_answer, MAX_PER_ANCHOR, bound_answers(own), own.max_skeleton_share, *own.search_free]
+        caps += [own.max_gold_share]
+        near = [NEAR_TEXT, NEAR_TEXT_ACROSS, NEAR_PATH, NEAR_PATH_ACROSS, own.max_per_fact]
         others: list[object] = [sorted(self.apart), self.benchmarks.digests]
         others += [self.quotas.decides] if self.quotas else []
-        return [caps, near, sorted(self.rounds.items()), own.rounds_tolerance, own.exam, *others]
+        return [caps, near, sorted(self.rounds.items()), ROUNDS_TOLERANCE, own.exam, *others]
 
 
-def refuse_benchmarked(rows: Iterable[Record], limits: Limits, store: PictureStore | None) -> dict[str, Rejection]:
-    """Return the rejections of questions that overlap with a benchmark; without a store no pictures are compared."""
-    return limits.benchmarks.refuse(cast(Iterable[OwnQuestion], rows), store.read if store else None)
+def sign_questions(rows: Iterable[Record], limits: Limits) -> tuple[list[Signature], dict[str, Stratum]]:
+    """Return the signatures of questions in the order in which they are kept, and their strata by record id."""
+    signatures, strata = list[Signature](), dict[str, Stratum]()
+    for row in rows:
+        signatures.append(make_signature(row, limits.settings.exam))
+        if limits.quotas:
+            strata[row.record_id] = place_question(cast(Enhancement, row), limits.quotas.by)
+    if not limits.quotas:
+        signatures.sort(key=lambda signature: signature.record_id)
+    return signatures, strata
 
 
-def refuse_across_splits(
-    signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
+def leave_out(signatures: Iterable[Signature], refused: Collection[str]) -> list[Signature]:
+    """Return the signatures of what is not refused."""
+    return [each for each in signatures if each.record_id not in refused]
+
+
+def refuse_elsewhere(
+    rows: Iterable[Record], signatures: Sequence[Signature], limits: Limits, store: PictureStore | None
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is in another release, needs no picture to be guessed, or is in two splits.
+    """Return the rejections of what a benchmark or another release has, needs no picture, or is in two splits.
 
-    What nearly repeats a question of another split, or shows a copy of its picture, is in two.
-
-    Args:
-        signatures: of all questions, the first of a split to be kept first.
-        limits: what other releases hold, and the largest gold shares.
-        store: opened for copies of pictures; None compares the recorded hashes alone.
+    What nearly repeats a question of another split, or shows a copy of its picture, is in two. Without a store no
+    pictures are compared but by their recorded hashes.
     """
-    refused = refuse_apart(signatures, limits.apart) | refuse_gold(signatures, limits.settings)
-    refused |= refuse_shared([each for each in signatures if each.record_id not in refused])
-    refused |= refuse_near_across([each for each in signatures if each.record_id not in refused], limits.settings)
+    refused = limits.benchmarks.refuse(cast(Iterable[OwnQuestion], rows), store.read if store else None)
+    kept = leave_out(signatures, refused)
+    refused |= refuse_apart(kept, limits.apart) | refuse_gold(kept, limits.settings)
+    refused |= refuse_shared(leave_out(signatures, refused))
+    refused |= refuse_near_across(leave_out(signatures, refused))
     if store is None:
         return refused
-    kept = [each for each in signatures if each.record_id not in refused]
+    kept = leave_out(signatures, refused)
     return refused | refuse_like_pictures(kept, lambda sha256: describe_picture(store.load(sha256)[0]))
 
 
 def refuse_over_limits(
     signatures: Sequence[Signature], solved: Collection[str], limits: Limits
 ) -> dict[str, Rejection]:
-    """Return the rejections of duplicates and near ones, then of each limit in turn; a limit counts rows kept so far.
-
-    Args:
-        signatures: of the questions that may be kept, the first to be kept first.
-        solved: ids of those that have, or may have, a trajectory.
-        limits: the limits.
-    """
+    """Return the rejections of duplicates and near ones, then of each limit in turn, by the rows kept so far."""
     settings = limits.settings
     kept, refused = refuse_duplicates(signatures)
     for refuse in (
-        partial(refuse_near, settings=settings),
+        refuse_near,
         partial(refuse_facts, cap=settings.max_per_fact),
-        partial(refuse_anchors, cap=settings.max_per_anchor),
+        partial(refuse_anchors, cap=MAX_PER_ANCHOR),
         partial(refuse_answers, cap=settings.max_per_answer),
     ):
         refused |= refuse(kept)
-        kept = [signature for signature in kept if signature.record_id not in refused]
+        kept = leave_out(kept, refused)
     return refused | _refuse_shares(kept, solved, limits)
 
 
@@ -122,7 +141,7 @@ def _refuse_shares(kept: Sequence[Signature], solved: Collection[str], limits: L
         pulling = []
         for setting, limit in _list_shares(limits, solved, number).items():
             over = limit(kept)
-            kept = [signature for signature in kept if signature.record_id not in over]
+            kept = leave_out(kept, over)
             refused |= over
             pulling += [setting] if over else []
         if not pulling:
@@ -139,20 +158,15 @@ def refuse_over_targets(
 
     What a share refuses of the rest makes room for others of its stratum. Fewer questions repeat one another no more
     and are over no other limit.
-
-    Args:
-        signatures: of the questions within all limits, in the order in which they came.
-        strata: by record id.
-        limits: the limits.
     """
     quotas = limits.quotas
     if quotas is None:
         return {}
     refused: dict[str, Rejection] = {}
     for _ in range(PASSES):
-        left = [each for each in signatures if each.record_id not in refused]
+        left = leave_out(signatures, refused)
         surplus = refuse_surplus(left, strata, quotas.questions)
-        kept = [each for each in left if each.record_id not in surplus]
+        kept = leave_out(left, surplus)
         over = _refuse_shares(kept, {each.record_id for each in kept}, limits)
         refused |= over
         if not over:
@@ -171,8 +185,8 @@ def _list_shares(limits: Limits, solved: Collection[str], number: int) -> dict[s
         f"releases.max_answer_share {bound_answers(own):g}": partial(
             refuse_guessed, solved=solved, share=bound_answers(own)
         ),
-        f"releases.rounds_tolerance {own.rounds_tolerance:g}": partial(
-            refuse_rounds, shares=limits.rounds, tolerance=own.rounds_tolerance
+        f"a tolerance of {ROUNDS_TOLERANCE:g} of injection.weights": partial(
+            refuse_rounds, shares=limits.rounds, tolerance=ROUNDS_TOLERANCE
         ),
     }
 
@@ -190,13 +204,13 @@ def _refuse_mix(signatures: Sequence[Signature], bounds: tuple[float, float], nu
 
 
 def bound_gold(settings: ReleasesConfig, split: Split) -> float:
-    """Return the largest gold share that a question of a split may have."""
-    return settings.max_gold_share if split == "eval" else settings.max_gold_share_trained
+    """Return the largest gold share that a question of a split may have; training only learns to guess by it."""
+    return settings.max_gold_share if split == "eval" else min(1.0, 2.0 * settings.max_gold_share)
 
 
 def bound_answers(settings: ReleasesConfig) -> float:
     """Return the largest share of one answer: its own, or that of a gate which would end the run after all is paid."""
-    return min(settings.max_answer_share, settings.gates.one_answer, settings.gates.commonest)
+    return min(settings.max_answer_share, ONE_ANSWER, COMMONEST)
 
 
 def refuse_gold(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:

@@ -73,7 +73,7 @@ def is_free_licence(licence: str) -> bool:
     return classify_licence(licence) == "free"
 
 
-def find_lead_fault(image: CorpusImage | None, name: str, free: bool, least: int) -> tuple[SeedReason | None, str]:
+def find_lead_fault(image: CorpusImage | None, name: str, free: bool) -> tuple[SeedReason | None, str]:
     """Return why an article's lead picture cannot be an anchor's, with a detail; None if it can."""
     if image is None:
         return "no-image", name
@@ -81,7 +81,7 @@ def find_lead_fault(image: CorpusImage | None, name: str, free: bool, least: int
         return "image-unusable", f"{image.file}: {image.error}"
     if not free or not is_free_licence(image.licence):
         return "image-not-free", f"{image.file}: {image.licence or 'no licence'}"
-    if min(image.width, image.height) < least:
+    if min(image.width, image.height) < MIN_IMAGE_SIDE:
         return "image-too-small", f"{image.file}: {image.width}x{image.height}"
     return None, ""
 
@@ -110,6 +110,8 @@ def check_picture(width: int, height: int, licence: str, min_side: int) -> Check
     return check_licence(licence) if size.passed else size
 
 
+MIN_IMAGE_SIDE = 512
+"""Shorter side of the lead picture of a seed, pixels."""
 SIDE = 256
 """Longest side in pixels: large enough for letters, small enough for the grain of films to go."""
 

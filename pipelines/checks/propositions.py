@@ -32,7 +32,7 @@ from pipelines.graph.titles import asks_name
 from pipelines.graph.values import KNOWN_UNITS, Number, find_measures, find_spelled_numbers
 from pipelines.ids import digest_value
 from pipelines.names import fold_name
-from pipelines.services.prompting import RoleClient, ask_model
+from pipelines.services.prompting import Prompted, RoleClient, ask_model
 from schemas.manifest import ModelEntry
 from schemas.proofs import Agreement, Answer, Likeness, PageReading, Proof, ReadProposition
 from schemas.tasks import ReadPageInputs, ReadPageReply, StatedValue
@@ -106,7 +106,7 @@ def find_mode(proof: Proof) -> Agreement:
 
 
 @dataclass(frozen=True)
-class ProseReader:
+class ProseReader(Prompted):
     """The evaluator as a reader of pages."""
 
     ground: Indexes
@@ -115,9 +115,6 @@ class ProseReader:
     @property
     def identity(self) -> str:
         return digest_value([VERSION, MAX_PROSE, MAX_READ, digest_glosses(), self.asking.identity])
-
-    def prompts(self) -> dict[str, str]:
-        return {self.asking.prompt.label: self.asking.prompt.digest}
 
     def describe(self) -> ModelEntry:
         """Return the evaluator's entry in a manifest."""
@@ -159,7 +156,11 @@ class ProseReader:
                 reader = f"{self.asking.model.name}:{self.identity[:16]}"
             propositions = [_place(self.ground, claim, chosen.sentences, stated) for stated in reply.propositions]
         except RecordFailed as error:
-            return CheckResult("UNKNOWN", _name_doubt(claim), f"{page.title} was not read: {error.detail}")
+            return CheckResult(
+                "UNKNOWN",
+                "multi-valued" if isinstance(claim.value, int) else "answer-unconfirmed",
+                f"{page.title} was not read: {error.detail}",
+            )
         return PageReading(
             page_id=page.page_id,
             relation=claim.relation,
@@ -167,10 +168,6 @@ class ProseReader:
             sentences=chosen.digest,
             propositions=tuple(propositions),
         )
-
-
-def _name_doubt(claim: Claim) -> str:
-    return "multi-valued" if isinstance(claim.value, int) else "answer-unconfirmed"
 
 
 def _place(ground: Indexes, claim: Claim, sentences: Sequence[Sentence], stated: StatedValue) -> ReadProposition:

@@ -84,7 +84,7 @@ def place_question(row: Enhancement, by: Sequence[Dimension]) -> Stratum:
         "hops": len(row.proof.hops),
         "domain": row.domain,
         "answer_type": row.answer.type,
-        "difficulty": grade_difficulty([cell for cell in row.cells if not cell.condition.startswith("swapped")]),
+        "difficulty": grade_difficulty(row.cells),
     }
     return (row.split, *(str(values[dimension]) for dimension in by))
 
@@ -98,13 +98,7 @@ def grade_difficulty(cells: Sequence[Attempts]) -> str:
 
 
 def find_aim(stratum: Stratum, by: Sequence[Dimension], known: Collection[Dimension]) -> Aim:
-    """Return what seeds for a stratum are drawn for.
-
-    Args:
-        stratum: in the order of ``by``.
-        by: the dimensions.
-        known: those that the method knows of a seed before its question is made.
-    """
+    """Return what seeds for a stratum are drawn for."""
     values = {dimension: value for dimension, value in zip(by, stratum[1:], strict=True) if dimension in known}
     return Aim(
         stratum[0],  # type: ignore[arg-type]
@@ -117,14 +111,7 @@ def find_aim(stratum: Stratum, by: Sequence[Dimension], known: Collection[Dimens
 def refuse_surplus(
     signatures: Sequence[Signature], strata: Mapping[str, Stratum], most: Mapping[Stratum, int]
 ) -> dict[str, Rejection]:
-    """Return the rejections of what is beyond a target: what repeats a wording or an answer most goes first.
-
-    Args:
-        signatures: in the order in which rows came, those of earlier rounds first: of rows that repeat alike the first
-            are kept.
-        strata: by record id.
-        most: questions of each stratum; of one that is not named none is kept.
-    """
+    """Return the rejections of what is beyond a target: what repeats a wording or an answer most goes first."""
     ranks = _rank_repeats(signatures)
     counts = Counter[Stratum]()
     refused = {}
@@ -159,14 +146,7 @@ def cut_rows(
     quotas: Quotas,
     strata: Mapping[str, Stratum],
 ) -> dict[str, list[str]]:
-    """Return the trajectories of each question that make rows of sft: each question's first, then each one's second.
-
-    Args:
-        questions: that are kept.
-        trajectories: ids by question.
-        quotas: most rows of each stratum.
-        strata: by record id.
-    """
+    """Return the trajectories of each question that make rows of sft: each question's first, then each one's second."""
     left = Counter(dict(quotas.rows))
     taken: defaultdict[str, list[str]] = defaultdict(list)
     for number in range(max(map(len, trajectories.values()), default=0)):

@@ -41,7 +41,7 @@ from pipelines.graph.titles import STATEMENT, asks_name
 from pipelines.graph.values import parse_unit
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
-from pipelines.services.prompting import RoleClient, ask_model
+from pipelines.services.prompting import Prompted, RoleClient, ask_model
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Branch, Constraint, Hop, OtherEntity, Proof, ReadFact, ReadHop, Reading, Screening
 from schemas.tasks import (
@@ -117,7 +117,7 @@ def state_hop(hop: Hop) -> str:
 
 
 @dataclass(frozen=True)
-class Evaluator:
+class Evaluator(Prompted):
     """The evaluator: reads texts back, and compares what it read with their proofs."""
 
     ground: Indexes
@@ -128,9 +128,6 @@ class Evaluator:
     def identity(self) -> str:
         limits = [OTHERS, CLAUSES, SAMPLED, SEARCHED, SHOWN, NAMING, MAX_PROSE]
         return digest_value([VERSION, *limits, digest_glosses(), self.asking.identity, self.screening.identity])
-
-    def prompts(self) -> dict[str, str]:
-        return {asking.prompt.label: asking.prompt.digest for asking in (self.asking, self.screening)}
 
     def describe(self) -> ModelEntry:
         """Return the evaluator's entry in a manifest."""

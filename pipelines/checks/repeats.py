@@ -13,25 +13,29 @@ from heapq import merge
 
 from pipelines.checks.near import Sketches, digest_set, find_alike
 from pipelines.checks.sets import RANKS, Signature
-from pipelines.config.settings import ReleasesConfig
 from schemas.base import Rejection
 
+NEAR_TEXT, NEAR_TEXT_ACROSS = 0.8, 0.6
+"""Similarity of words (Jaccard, runs of three) from which a question repeats another of its split, where both share a
+fact or the picture, or without a proof the answer; and one of another split, where a shared entity is enough."""
+NEAR_PATH, NEAR_PATH_ACROSS = 0.6, 0.3
+"""The same of paths (Jaccard of their facts, the one asked for included), whatever the words."""
 Found = tuple[int, int, str]
 """Places of a question and of one that it nearly repeats, and what is alike in words."""
 
 
-def refuse_near(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
+def refuse_near(signatures: Iterable[Signature]) -> dict[str, Rejection]:
     """Refuse questions that nearly repeat one of their split; the first is kept (``near-duplicate``)."""
     refused: dict[str, Rejection] = {}
     for own in _divide(signatures):
-        words = _find_words(own, own, settings.near_text, across=False)
-        for one, other, alike in merge(words, _find_paths(own, own, settings.near_path)):
+        words = _find_words(own, own, NEAR_TEXT, across=False)
+        for one, other, alike in merge(words, _find_paths(own, own, NEAR_PATH)):
             if own[other].record_id not in refused and own[one].record_id not in refused:
                 _refuse(refused, own[one], f"{alike} as {own[other].record_id}")
     return refused
 
 
-def refuse_near_across(signatures: Iterable[Signature], settings: ReleasesConfig) -> dict[str, Rejection]:
+def refuse_near_across(signatures: Iterable[Signature]) -> dict[str, Rejection]:
     """Refuse questions that nearly repeat one of another split, by lower thresholds than within one.
 
     One entity on both paths is enough for near words. Evaluation keeps its own, and imitation before reinforcement.
@@ -39,28 +43,24 @@ def refuse_near_across(signatures: Iterable[Signature], settings: ReleasesConfig
     refused: dict[str, Rejection] = {}
     kept: list[Signature] = []
     for own in _divide(signatures):
-        words = _find_words(own, kept, settings.near_text_across, across=True)
-        for one, other, alike in merge(words, _find_paths(own, kept, settings.near_path_across)):
+        words = _find_words(own, kept, NEAR_TEXT_ACROSS, across=True)
+        for one, other, alike in merge(words, _find_paths(own, kept, NEAR_PATH_ACROSS)):
             if own[one].record_id not in refused:
                 _refuse(refused, own[one], f"{alike} as {kept[other].record_id} in {kept[other].split}")
         kept += [each for each in own if each.record_id not in refused]
     return refused
 
 
-def count_near(signatures: Sequence[Signature], settings: ReleasesConfig) -> dict[str, int]:
+def count_near(signatures: Sequence[Signature]) -> dict[str, int]:
     """Return how many questions nearly repeat one before them, by what is measured and the threshold, in words."""
     found: Counter[str] = Counter()
     earlier: list[Signature] = []
     for own in _divide(sorted(signatures, key=lambda each: each.record_id)):
         for name, pairs in {
-            f"words {settings.near_text:g} alike, one split": _find_words(own, own, settings.near_text, across=False),
-            f"path {settings.near_path:g} alike, one split": _find_paths(own, own, settings.near_path),
-            f"words {settings.near_text_across:g} alike, two splits": _find_words(
-                own, earlier, settings.near_text_across, across=True
-            ),
-            f"path {settings.near_path_across:g} alike, two splits": _find_paths(
-                own, earlier, settings.near_path_across
-            ),
+            f"words {NEAR_TEXT:g} alike, one split": _find_words(own, own, NEAR_TEXT, across=False),
+            f"path {NEAR_PATH:g} alike, one split": _find_paths(own, own, NEAR_PATH),
+            f"words {NEAR_TEXT_ACROSS:g} alike, two splits": _find_words(own, earlier, NEAR_TEXT_ACROSS, across=True),
+            f"path {NEAR_PATH_ACROSS:g} alike, two splits": _find_paths(own, earlier, NEAR_PATH_ACROSS),
         }.items():
             found[name] += len({one for one, _, _ in pairs})
         earlier += own

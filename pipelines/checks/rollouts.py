@@ -158,6 +158,8 @@ def names(words: str, title: str) -> bool:
     )
 
 
+FATAL_ERRORS = 3
+"""Consecutive tool errors that are fatal and end a rollout (OpenSearch-VL, K)."""
 BAD_CALLS = ("unknown-tool", "bad-arguments", "bad-turn")
 """Errors of malformed steps: calls that do not fit the tools' schemas (VSearcher's rule) and unparseable turns."""
 LIMITS = ("turn-limit", "context-limit", "time-limit", "failed")
@@ -196,10 +198,10 @@ def _find_leg_problem(leg: Leg, *, answers: bool) -> str:
     return f"{step.tool}: {step.observation.error}" if step.observation.error in BAD_CALLS else ""
 
 
-def check_tool_errors(trail: Trail, fatal_errors: int = 3) -> CheckResult:
-    """FAIL (``tool-errors``) on ``fatal_errors`` consecutive errors (OpenSearch-VL: K), or if the row disagrees."""
+def check_tool_errors(trail: Trail) -> CheckResult:
+    """FAIL (``tool-errors``) on :data:`FATAL_ERRORS` consecutive errors, or if the row disagrees."""
     rollout = trail.rollout
-    found = find_fatal(rollout.steps, fatal_errors)
+    found = find_fatal(rollout.steps)
     told = (rollout.fatal_begins, rollout.fatal_reached)
     if found is not None:
         return CheckResult("FAIL", "tool-errors", f"steps {found[0]} to {found[1]} are errors, one after the other")
@@ -210,13 +212,13 @@ def check_tool_errors(trail: Trail, fatal_errors: int = 3) -> CheckResult:
     return PASSED
 
 
-def find_fatal(steps: Sequence[Step], fatal_errors: int) -> tuple[int, int] | None:
+def find_fatal(steps: Sequence[Step]) -> tuple[int, int] | None:
     """Return the steps at which the first run of so many consecutive errors begins and reaches that number, or None."""
     run = 0
     for number, step in enumerate(steps):
         run = run + 1 if step.observation is not None and not step.observation.ok else 0
-        if run == fatal_errors:
-            return number - fatal_errors + 1, number
+        if run == FATAL_ERRORS:
+            return number - FATAL_ERRORS + 1, number
     return None
 
 
@@ -662,12 +664,10 @@ def find_unbacked_names(said: str, backing: Sequence[str]) -> Iterator[str]:
     """
     said = _LEFT_OUT.sub(" ; ", said)
     for run in _list_runs(said):
-        if not _is_backed(said, run, backing) and not (_begins_sentence(said, run[0]) and _rest(said, run, backing)):
+        if not _is_backed(said, run, backing) and not (
+            _begins_sentence(said, run[0]) and (len(run) == 1 or _is_backed(said, run[1:], backing))
+        ):
             yield said[run[0].start() : run[-1].end()]
-
-
-def _rest(said: str, run: Run, backing: Sequence[str]) -> bool:
-    return len(run) == 1 or _is_backed(said, run[1:], backing)
 
 
 def _list_runs(said: str) -> Iterator[Run]:

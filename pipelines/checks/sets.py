@@ -4,7 +4,6 @@ A skeleton is a question whose names, types, values, numbers and dates became sl
 template have one skeleton (research/quality.md D1). All is exact and linear in the number of words.
 """
 
-import gzip
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from pipelines.graph.odds import read_gold_share
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
-from pipelines.names import fold_name, split_words
+from pipelines.names import fold_name
 from schemas.base import Record, Rejection
 from schemas.datasets import Dataset, Enhancement, Origin, Picture, SearchNeed, Split
 from schemas.proofs import Answer, Proof, Trace
@@ -161,18 +160,6 @@ def find_quota(counts: Sequence[int], share: float) -> int:
 def list_grams(words: Sequence[str], size: int) -> list[Gram]:
     """Return the runs of ``size`` words, from left to right; empty for a shorter text."""
     return list(zip(*(words[start:] for start in range(size)), strict=False))
-
-
-def measure_distinct(texts: Iterable[str], size: int) -> float:
-    """Return the share of distinct runs of ``size`` words among all: distinct-n; 0.0 without any."""
-    grams = [gram for text in texts for gram in list_grams(split_words(text), size)]
-    return len(set(grams)) / len(grams) if grams else 0.0
-
-
-def measure_compression(texts: Sequence[str]) -> float:
-    """Return how many times smaller gzip makes the texts, one a line: repetition raises it; 0.0 for no texts."""
-    whole = "\n".join(texts).encode("utf-8", "surrogatepass")
-    return len(whole) / len(gzip.compress(whole, 9, mtime=0)) if whole else 0.0
 
 
 NO_NODE = -1
@@ -329,12 +316,7 @@ def _name_told(row: Sourced) -> str:
 
 
 def make_signature(row: Record, exam: bool = False) -> Signature:
-    """Return a question's signature.
-
-    Args:
-        row: the question.
-        exam: whether questions for evaluation are a dataset of their own.
-    """
+    """Return a question's signature."""
     if not isinstance(row, Enhancement):
         raise ConfigError(f"the first input holds {type(row).__name__} rows; the stage takes Enhancement rows")
     kind: Dataset = "vqa" if row.trace is None else "bridgevqa"
@@ -435,11 +417,6 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
 
     The share is of kept rows, so anyone can count it in the release; a dataset of fewer than ``1 / share`` questions
     keeps each skeleton once.
-
-    Args:
-        signatures: of the rows kept so far; earlier ones come first.
-        solved: ids of questions with a trajectory: those of the sft dataset.
-        share: largest share of one skeleton in each dataset; 1.0 is no limit.
     """
     wordings = [Wording(signature.skeleton, _list_datasets(signature, solved)) for signature in signatures]
     refused: dict[str, Rejection] = {}
@@ -467,11 +444,6 @@ def refuse_guessed(signatures: Sequence[Signature], solved: Collection[str], sha
     That is the relation that is asked for, and of a rare one, or of a question that nothing proves, domain and answer
     type too. So guessing the commonest answer is right in no more than that share of a dataset, and of its questions
     for training or evaluation. Of fewer than ``1 / share`` questions each answer is kept once.
-
-    Args:
-        signatures: of the rows kept so far; earlier ones come first.
-        solved: ids of questions with a trajectory: those of the sft dataset.
-        share: largest share of one answer; 1.0 is no limit.
     """
     refused: dict[str, Rejection] = {}
     kept, over = list(signatures) if share < 1.0 else [], True
@@ -589,10 +561,6 @@ def refuse_like_pictures(
     A copy is in no other split (``shared-across-splits``), and inside a split it shows one anchor
     (``duplicate-picture``). The question that is kept is that for evaluation, else for imitation, else the first. The
     other pictures of a scene are passed over: they are not stored.
-
-    Args:
-        signatures: of questions; those without a picture are passed over.
-        look: describes a picture by its sha256.
     """
     index, kept = PictureIndex(), dict[str, Signature]()
     refused: dict[str, Rejection] = {}

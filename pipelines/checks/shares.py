@@ -36,13 +36,7 @@ def share_out(counts: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def sample(counts: Mapping[str, int], total: int, spread: float) -> dict[str, int]:
-    """Return how many of each category are kept: at most ``total``, evenly, and none far more than others.
-
-    Args:
-        counts: of each category that there is.
-        total: most that are kept.
-        spread: largest share of a category, as a multiple of an even one.
-    """
+    """Return how many of each category are kept: at most ``total``, evenly, and none far more than others."""
     even = share_out(counts, total)
     present = [count for count in even.values() if count]
     most = find_quota(present, min(1.0, spread / len(present))) if present else 0
@@ -52,13 +46,7 @@ def sample(counts: Mapping[str, int], total: int, spread: float) -> dict[str, in
 def fill_mix(
     available: Mapping[Kind, int], bounds: Mapping[Kind, Bounds], wanted: Mapping[Kind, float]
 ) -> dict[Kind, int]:
-    """Return how many of each kind to keep: most in all, each share within its bounds, then nearest to the wanted ones.
-
-    Args:
-        available: rows of each kind; kinds without bounds are not kept.
-        bounds: of the share of each kind.
-        wanted: share of each kind among the kept; they sum to 1.
-    """
+    """Return how many of each kind to keep: most in all, within their bounds, then nearest to the wanted shares."""
     whole = sum(available.get(kind, 0) for kind in bounds)
     for kind, (low, _) in bounds.items():
         if low > 0.0:
@@ -96,10 +84,6 @@ def refuse_mix(signatures: Sequence[Signature], bounds: Bounds) -> dict[str, Rej
 
     The bounds hold for the kept rows of each split whose need was measured; a question whose need was not counts for
     neither. Of two mixes that keep as many, the one with more questions that take a search is kept.
-
-    Args:
-        signatures: in the order in which they are kept.
-        bounds: least and largest share of search-free questions; (0, 1) refuses none.
     """
     if bounds == (0.0, 1.0):
         return {}
@@ -133,13 +117,7 @@ def bound_rounds(shares: Mapping[int, float], tolerance: float) -> dict[int, Bou
 
 
 def list_short_rounds(available: Mapping[int, int], shares: Mapping[int, float], tolerance: float) -> Iterator[str]:
-    """Yield each number of rounds with too few questions for its share, in words, and what that costs the release.
-
-    Args:
-        available: questions by number of rounds.
-        shares: wanted of each number; they sum to 1.
-        tolerance: largest difference of a share.
-    """
+    """Yield each number of rounds with too few questions for its share, in words, and what that costs the release."""
     total = sum(available.values())
     kept = sum(fill_mix(available, bound_rounds(shares, tolerance), shares).values())
     for number, share in shares.items():
@@ -147,7 +125,7 @@ def list_short_rounds(available: Mapping[int, int], shares: Mapping[int, float],
         if found < (share - tolerance) * total - ROUNDING:
             yield (
                 f"{found:,} of {total:,} questions have {number} rounds, {found / total:.1%} where injections.weights "
-                f"wants {share:.1%} within {tolerance:.1%} (releases.rounds_tolerance): at most {kept:,} of all can be "
+                f"wants {share:.1%} within {tolerance:.1%}: at most {kept:,} of all can be "
                 "released; raise its share of injections.draws, or seeds.limit"
             )
 
@@ -155,13 +133,7 @@ def list_short_rounds(available: Mapping[int, int], shares: Mapping[int, float],
 def refuse_rounds(
     signatures: Sequence[Signature], shares: Mapping[int, float], tolerance: float
 ) -> dict[str, Rejection]:
-    """Refuse questions of a number of rounds of injection beyond its share; those of no round have no part in it.
-
-    Args:
-        signatures: of the rows kept so far; earlier ones come first.
-        shares: by number of rounds; empty is no limit.
-        tolerance: largest difference of a share.
-    """
+    """Refuse questions of a number of rounds of injection beyond its share; those of no round have no part in it."""
     kinds: defaultdict[int, list[Signature]] = defaultdict(list)
     for signature in signatures if shares else ():
         if signature.rounds:
@@ -172,8 +144,9 @@ def refuse_rounds(
     if counted and not sum(kept.values()):
         wanted = ", ".join(f"{share:.0%} of {kind}" for kind, share in sorted(shares.items()))
         raise GateNotMet(
-            f"releases.rounds_tolerance {tolerance:g}: of questions by number of rounds there are {told}, and none of "
-            f"their selections is {wanted}; raise it, change injections.weights, or make more of what is missing"
+            f"injections: of questions by number of rounds there are {told}, and none of "
+            f"their selections is {wanted} within {tolerance:g}; change injections.weights, or make more of "
+            "what is missing"
         )
     return {
         signature.record_id: Rejection(

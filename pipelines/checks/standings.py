@@ -10,8 +10,8 @@ COVERED = frozenset({"en"})
 
 
 def is_solved(cells: Iterable[Cell]) -> bool:
-    """Say whether an attempt was right. A right answer to a swapped picture was guessed and shows nothing."""
-    return any(cell.correct for cell in cells if not cell.condition.startswith("swapped"))
+    """Say whether an attempt was right."""
+    return any(cell.correct for cell in cells)
 
 
 def find_standing(proof: Proof, trace: Trace | None, solved: bool, covered: bool) -> Standing:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
-from pipelines.graph.facts import Match, fold_names
+from pipelines.graph.facts import fold_names
+from pipelines.graph.proofs import make_query
 from pipelines.graph.prose import Sentence, list_prose, mask_names
 from pipelines.graph.query import (
     MENTIONS,
@@ -22,15 +23,12 @@ from pipelines.graph.query import (
     count_alone,
     find_article,
     follow_chain,
-    follow_hop,
     isolate_side,
     list_at_side,
-    list_constraints_of,
-    match_constraint,
     read_field,
 )
-from pipelines.graph.statements import find_object, fold_text, list_rivals, resolve_rival
-from schemas.proofs import Answer, Constraint, Count, Hop, NearMiss
+from pipelines.graph.statements import fold_text, list_rivals, resolve_rival
+from schemas.proofs import Answer, Constraint, Count, Hop, NearMiss, Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,14 @@ def check_answer_unchanged(ground: Indexes, query: Query, key: str) -> CheckResu
     if derived != [key]:
         return CheckResult("FAIL", "answer-changed", f"{derived} instead of [{key}]")
     return PASSED
+
+
+def check_derivable(ground: Indexes, proof: Proof, answer: Answer) -> CheckResult:
+    """FAIL (``not-derivable``) unless the query of a proof gives the answer and nothing else."""
+    derived = sorted(answer_query(ground, make_query(ground.corpus, proof)))
+    if derived == [answer.key]:
+        return PASSED
+    return CheckResult("FAIL", "not-derivable", f"the query gives {derived}, the page says {answer.key}")
 
 
 def count_side(ground: Indexes, query: Query, number: int) -> Count:
@@ -239,116 +245,10 @@ def find_redundant(ground: Indexes, query: Query, key: str) -> tuple[Constraint,
     return tuple(
         constraint
         for place, constraint in enumerate(query.constraints)
-        if list(answer_query(ground, _drop_constraint(query, place))) == [key]
+        if list(
+            answer_query(
+                ground, replace(query, constraints=(*query.constraints[:place], *query.constraints[place + 1 :]))
+            )
+        )
+        == [key]
     )
-
-
-def _drop_constraint(query: Query, place: int) -> Query:
-    return replace(query, constraints=(*query.constraints[:place], *query.constraints[place + 1 :]))
-
-
-MAX_FITTING = 64
-"""Entities at one node of the chain that are followed further."""
-MAX_RIVALS = 100
-"""Articles that may be looked up for one entity at the end of a backward hop."""
-MAX_LINKED = 200
-"""Articles that a page links to of which its prose may say that they are another value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """Entities at the end of a chain."""
-
-    certain: frozenset[int]
-    """Those that the corpus says fit."""
-    possible: frozenset[int]
-    """Those that contradict no constraint."""
-    capped: bool
-    """Whether there may be more: a bound was reached."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    certain: set[int]
-    possible: set[int]
-    capped: bool = False
-
-
-def list_fitting_ends(ground: Indexes, query: Query) -> Ends:
-    """Return the entities that fit or may fit the end of a query's chain.
-
-    At most ``MAX_FITTING`` are followed at each node, those that fit first.
-    """
-    certain, possible, capped = {query.anchor}, set[int](), False
-    for hop in query.hops:
-        sure, maybe = set[int](), set[int]()
-        for node in (*sorted(certain), *sorted(possible)):
-            step = _follow(ground, query, node, hop)
-            (sure if node in certain else maybe).update(step.certain)
-            maybe |= step.possible
-            capped |= step.capped
-        capped |= len(sure | maybe) > MAX_FITTING
-        certain = set(sorted(sure)[:MAX_FITTING])
-        possible = set(sorted(maybe - sure)[: MAX_FITTING - len(certain)])
-    return Ends(frozenset(certain), frozenset(possible), capped)
-
-
-def _follow(ground: Indexes, query: Query, node: int, hop: Hop) -> _Step:
-    here = list_constraints_of(query, hop.index)
-    if hop.backward:
-        return _follow_backward(ground, query, node, hop)
-    found = follow_hop(ground, node, hop, query.names)
-    if hop.relation == MENTIONS:
-        return _sort_out(ground, found, (), here)
-    field = read_field(ground.corpus, node, hop.relation)
-    shown = {fact.target for fact in field.facts if fact.target >= 0 and fact.target != node}
-    named = {ground.corpus.find(fact.text) for fact in field.facts if fact.target < 0} - {None, node}
-    linked = ground.corpus.graph.targets_of(node).tolist()
-    told = _list_told(ground, node, hop.relation, linked[:MAX_LINKED], shown)
-    step = _sort_out(ground, shown, (*sorted(number for number in named if number is not None), *told), here)
-    # What a field holds beside the values that could be read may be anything.
-    return replace(step, capped=len(linked) > MAX_LINKED or bool(field.facts and not field.complete))
-
-
-def _list_told(ground: Indexes, node: int, relation: str, linked: Sequence[int], shown: set[int]) -> Iterator[int]:
-    corpus = ground.corpus
-    kinds = {corpus.page(number).type for number in shown} - {""}
-    for number in linked:
-        if number in shown or number == node or (kinds and corpus.page(number).type not in kinds):
-            continue
-        if find_object(ground, node, relation, number) == "stated":
-            yield number
-
-
-def _follow_backward(ground: Indexes, query: Query, node: int, hop: Hop) -> _Step:
-    here = list_constraints_of(query, hop.index)
-    single = replace(
-        query,
-        anchor=node,
-        hops=(hop.model_copy(update={"index": 1}),),
-        constraints=tuple(constraint.model_copy(update={"node": 1}) for constraint in here),
-    )
-    step = _sort_out(ground, follow_hop(ground, node, hop, query.names), (), here)
-    rivals = list_rivals(ground, single, 1, MAX_RIVALS)
-    if rivals is None:
-        return replace(step, capped=True)
-    for rival in rivals:
-        resolution = resolve_rival(ground, rival)
-        if resolution == "stated":
-            step.certain.add(rival.number)
-        elif resolution == "unclear":
-            step.possible.add(rival.number)
-    return step
-
-
-def _sort_out(
-    ground: Indexes, sure: frozenset[int] | set[int], maybe: Sequence[int], constraints: Sequence[Constraint]
-) -> _Step:
-    step = _Step(set(), set())
-    for number in sorted({*sure, *maybe}):
-        matches = [match_constraint(ground.corpus, number, constraint) for constraint in constraints]
-        if Match.NO in matches:
-            continue
-        fits = number in sure and all(match is Match.YES for match in matches)
-        (step.certain if fits else step.possible).add(number)
-    return step

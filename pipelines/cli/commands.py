@@ -246,7 +246,7 @@ def _open_reader(workspace: Workspace, reading: ReadingChoice) -> Iterator[Roles
     if role not in config.roles:
         raise ConfigError(explain_missing([role]))
     servers = owned_servers(config.models, [role], workspace.logs)
-    claimed = workspace.claim(config.replies.address, "verify")
+    claimed = workspace.claim("verify")
     with claimed as run, servers, closing(Roles(config, workspace, run=run)) as roles:
         yield roles
 

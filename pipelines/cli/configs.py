@@ -20,21 +20,20 @@ from pipelines.cli.console import (
 
 
 @app.command("config")
-def config_command(  # noqa: PLR0913 - a command line has the options it has
+def config_command(
     prefix: Annotated[
         list[str] | None, typer.Argument(help="Section or key, such as seeds or paths.hops.", metavar="[PREFIX]...")
     ] = None,
     recipe: RecipeOption = "",
     config: ConfigOption = None,
     set_: SetOption = None,
-    changed: Annotated[bool, typer.Option("--changed", help="Leave out what nobody sets.")] = False,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Print every key of a configuration: its value, who set it, and what it means."""
     from pipelines.cli.settings import describe_keys, list_keys, render_keys
 
-    keys = list_keys(recipe, config or (), set_ or (), prefix or (), changed)
+    keys = list_keys(recipe, config or (), set_ or (), prefix or ())
     emit_json(describe_keys(keys)) if as_json else emit_table(render_keys(keys))
 
 

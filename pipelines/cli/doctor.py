@@ -74,17 +74,17 @@ def examine_run(config: RunConfig, root: Path, deep: bool = False, patience: flo
 
     A probe is written in an existing workspace.
     """
-    workspace, own = Workspace(root.resolve()), config.prompts
+    workspace = Workspace(root.resolve())
     # They live until the loop has ended, which closes their connections.
     servers = list_servers(config, patience)
     return [
         *_check_software(),
         *_try("input", lambda: _describe_input(config, workspace)),
         *_check_dump(config, workspace),
-        *_check_workspace(workspace, config.replies.address),
+        *_check_workspace(workspace),
         _check_disk(config, workspace),
         *(Finding("files", "error", line) for line in (find_damage(workspace) if deep else ())),
-        *_try("prompts", lambda: f"{check_prompts(find_prompt_folder(own), own.versions)} are the user's own"),
+        *_try("prompts", lambda: f"{check_prompts(find_prompt_folder(config))} are the user's own"),
         *_try("plugins", lambda: ", ".join(each.name for each in check_plugins(config)) or "none"),
         *(
             Finding(f"models.{role}", "error", "names no model; set models.default")
@@ -129,12 +129,12 @@ def _check_dump(config: RunConfig, workspace: Workspace) -> Iterator[Finding]:
         yield Finding("dump", "error", str(error))
 
 
-def _check_workspace(workspace: Workspace, address: str) -> Iterator[Finding]:
+def _check_workspace(workspace: Workspace) -> Iterator[Finding]:
     root, place = workspace.root, _find_place(workspace.root)
     if place == root:
 
         def claim() -> str:
-            with workspace.claim(address, "doctor"):
+            with workspace.claim("doctor"):
                 return f"{root}: free, and its file system renames and locks"
 
         yield from _try("workspace", claim)
@@ -159,10 +159,10 @@ def _check_disk(config: RunConfig, workspace: Workspace) -> Finding:
 
 def _check_pictures(config: RunConfig) -> Iterator[Finding]:
     groundings, encoder, enhancements = config.groundings, config.encoder, config.enhancements
-    if groundings.ranker == "auto" and not picks_clip(config):
+    if not picks_clip(config):
         why = "pip install 'synth[clip]'" if encoder.pretrained else "encoder.pretrained names no weights"
         yield Finding("ranker", "warning", f"pictures are ranked by what is known of their files alone: {why}")
-    if picks_clip(config) or config.image_search.method == "clip":
+    if picks_clip(config) or config.tools.image_search == "clip":
         yield from _try("encoder", lambda: _find_encoder(config))
     for name in dict.fromkeys((*groundings.ocr, *filter(None, [config.tools.layout]))):
         yield from _try(f"OCR {name}", partial(lambda name: make_engine(name).identity, name))
@@ -191,9 +191,9 @@ async def _ask_all(config: RunConfig, servers: Sequence["Server"], patience: flo
     asked = [_ask_model(server, patience) for server in servers]
     found = [finding for findings in await asyncio.gather(*asked) for finding in findings]
     if config.tools.family == "live":
-        found += await ask_live(config.live, patience)
+        found += await ask_live(config.live, config.contact, patience)
     if config.commons.endpoint:
-        look = make_commons_api(config.commons).describe_images(["Example.jpg"])
+        look = make_commons_api(config).describe_images(["Example.jpg"])
         found.append(await _wait(f"Commons at {config.commons.endpoint}", look, patience))
     return found
 
@@ -300,10 +300,11 @@ def _draw_square(sha256: str) -> tuple[bytes, str]:
     return target.getvalue(), "image/png"
 
 
-async def ask_live(config: LiveConfig, patience: float = PATIENCE) -> list[Finding]:
+async def ask_live(config: LiveConfig, contact: str, patience: float = PATIENCE) -> list[Finding]:
     """Search once and read one page; of the search by picture only the key is looked for."""
     found = [await _wait("live search", make_text_search(config).search_text("Eiffel Tower", 1), patience)]
-    found.append(await _wait("live reader", make_reader(config).read_page("https://www.wikipedia.org/"), patience))
+    page = make_reader(config, contact).read_page("https://www.wikipedia.org/")
+    found.append(await _wait("live reader", page, patience))
     key = config.images_key_env
     if key and not os.environ.get(key):
         found.append(Finding("live images", "error", f"environment variable {key} is not set; it holds the key"))

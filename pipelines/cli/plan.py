@@ -13,14 +13,16 @@ from pathlib import Path
 
 from rich.table import Table
 
-from pipelines.agent.attempts import make_plan
-from pipelines.agent.depicting import REACH
+from pipelines.agent.attempts import MAX_SEARCHES, make_plan
+from pipelines.agent.choosing import FETCHED_OTHERS
+from pipelines.agent.depicting import LISTED, REACH
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.pictures import HALVINGS
 from pipelines.cli.yields import ACCEPTING, SampleYield, measure_yield
 from pipelines.config.settings import CorpusConfig, RunConfig, TargetsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
+from pipelines.graph.proofs import CANDIDATES
 from pipelines.run.assembly import Assembly
 from pipelines.run.corpora import find_dump, find_export, name_corpus, place_world
 from pipelines.run.filling import Filling
@@ -32,6 +34,7 @@ from pipelines.run.runner import PlannedStage, list_pending_shards
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.metering import BATCH_SHARE
+from pipelines.stages.enhancements import STRENGTHS
 from pipelines.stages.pools import Pools
 from schemas.manifest import Manifest
 
@@ -131,7 +134,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
 def read_rounds(assembly: Assembly) -> Filling:
     """Return the rounds of drawing as far as they are made; the assembly then plans for the one that is next."""
     filling = Filling.of(assembly)
-    filling.settle(lambda planned, _: planned[-1].folder.read_manifest() is not None)
+    filling.settle(lambda planned: planned[-1].folder.read_manifest() is not None)
     return filling
 
 
@@ -228,8 +231,8 @@ def bound_attempts(config: RunConfig, hidden: int, judges: int, a_call: int) -> 
     """
     difficulty = config.difficulty
     if difficulty.preset == "fvqa":
-        return difficulty.attempts * (difficulty.max_searches * a_call + 1 + judges)
-    plan = make_plan(difficulty.preset, difficulty.max_correct)
+        return difficulty.attempts * (MAX_SEARCHES * a_call + 1 + judges)
+    plan = make_plan(difficulty.preset)
     searches = sum({"": 0, "both": 2}.get(step.condition.partition("+")[2], 1) for step in plan.filters)
     endings = difficulty.probe_attempts * hidden
     attempts = (len(plan.filters) * difficulty.attempts + endings) * (1 + judges)
@@ -240,7 +243,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     """Return the most requests one row of a stage leads to, repairs of unparseable replies left out."""
     groundings, commons = config.groundings, config.commons
     # Each text that is made is read back, and a page for the answer and for each hop.
-    hidden, each = max(config.paths.hops) - 1, 1 + 2 * config.rewrites.candidates
+    hidden, each = max(config.paths.hops) - 1, 1 + 2 * CANDIDATES
     pages = 1 + max(config.paths.hops) if config.method == "paths" else 1
     if config.method == "injection":
         # Two requests more a round: which entity, and behind which fact.
@@ -249,12 +252,12 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         # Nothing is hidden; a question is classified.
         hidden, each, pages = 0, 0, 2
     engines = len(set(groundings.ocr) - {"layer"})
-    fetched, others = 2 * commons.fetch, 2 * commons.fetch * REACH * commons.distractors
+    fetched, others = 2 * commons.fetch, 2 * commons.fetch * REACH * FETCHED_OTHERS
     judges = int("judge" in config.roles)
     # Of each degradation the strongest is tried first; a search by what it makes is kept.
-    trials = len(config.enhancements.degradations) * (4 + 2 * (len(config.enhancements.strengths) + HALVINGS))
+    trials = len(config.enhancements.degradations) * (4 + 2 * (len(STRENGTHS) + HALVINGS))
     # A scene is looked up by the original, by the whole and by the part; a model may say where the thing lies.
-    scenes = 5 + judges if config.high_resolution.share else 0
+    scenes = 5 + judges if config.enhancements.high_resolution else 0
     summed = config.summarises
     read = config.tools.pages_read if find_dialect(config.rollouts.dialect).reads_pages(summed) else 0
     # A guided walk ranks the steps at each node and the answers at its end, and has its marks. Pages are read once: the
@@ -270,7 +273,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         "rewrites": hidden * each,
         # Each candidate is asked about, fetched and read at two scales; the one that is taken is read and looked up
         # once more. Others of its type are gone through until enough can be fetched.
-        "groundings": 5 + groundings.candidates * (2 * engines + fetched) + engines + commons.search + others,
+        "groundings": 5 + LISTED * (2 * engines + fetched) + engines + commons.search + others,
         "difficulty": fetched + bound_attempts(config, hidden, judges, a_call),
         "enhancements": max(scenes, trials * (1 + 2 * engines) if config.enhancements.share else 0),
         "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1 + judged),

@@ -22,7 +22,7 @@ from pipelines.cli.console import (
     to_json,
 )
 
-TRAINERS = "llamafactory, ms-swift, trl, verl-sft, mars-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
+TRAINERS = "llamafactory, ms-swift, trl, verl-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
 
 
 @app.command("verify")
@@ -128,7 +128,6 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
         Literal["native", "text"],
         typer.Option("--calls", help="Tool calls as llamafactory's and ms-swift's own messages, or as text."),
     ] = "native",
-    name: Annotated[str, typer.Option("--name", help="Name of the dataset.")] = "synth",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -137,9 +136,7 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
     from pipelines.release.exporters.registry import export_release
     from pipelines.run.naming import find_release
 
-    report = export_release(
-        find_release(workspace, release), out, to, ExportOptions(dialect=dialect, name=name, calls=calls)
-    )
+    report = export_release(find_release(workspace, release), out, to, ExportOptions(dialect=dialect, calls=calls))
     if as_json:
         emit_json(to_json(report))
         return

@@ -133,7 +133,6 @@ def doctor_command(  # noqa: PLR0913 - as above
 def plan_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "",
     config: ConfigOption = None,
-    limit: LimitOption = 0,
     sample: Annotated[
         int, typer.Option("--sample", min=0, help="Run so many seeds first; say what they made and estimate by them.")
     ] = 0,
@@ -148,7 +147,7 @@ def plan_command(  # noqa: PLR0913 - as above
     from pipelines.cli.plan import estimate_run, render_estimate
     from pipelines.cli.yields import render_targets, render_yield
 
-    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()), limit)
+    choice = RunChoice(run, recipe, tuple(config or ()), tuple(set_ or ()))
     settings = make_request(choice, workspace).config
     with interruptible():
         estimate, ended = (
@@ -262,7 +261,6 @@ def world_command(
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist or be empty.")],
     entities: Annotated[int, typer.Option(min=60, max=200_000, help="Articles about entities.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 7,
-    missing: Annotated[float, typer.Option(min=0.0, max=0.9, help="Share of infobox fields left to the prose.")] = 0.1,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -270,7 +268,7 @@ def world_command(
     from pipelines.toy.publishing import write_world
     from pipelines.toy.world import WorldConfig
 
-    summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing))
+    summary = write_world(out, WorldConfig(entities=entities, seed=seed))
     emit_json(to_json(summary)) if as_json else emit(
         f"{out}: {', '.join(f'{name} {count:,}' for name, count in summary.items())}"
     )

@@ -46,9 +46,8 @@ def list_keys(
     paths: Sequence[Path] = (),
     settings: Sequence[str] = (),
     prefixes: Sequence[str] = (),
-    changed: bool = False,
 ) -> list[Key]:
-    """Return the keys under any of the prefixes, all if there is none; with ``changed`` only those that somebody set.
+    """Return the keys under any of the prefixes, all if there is none.
 
     Nothing is run, so what a run needs besides, such as a dump, may be missing.
 
@@ -71,8 +70,7 @@ def list_keys(
             raise ConfigError(
                 f"config {prefix}: no key under this name; there are: {', '.join(RunConfig.model_fields)}"
             )
-    wanted = (key for key in keys if not prefixes or any(_is_under(key.key, prefix) for prefix in prefixes))
-    return [key for key in wanted if not changed or key.origin != DEFAULT]
+    return [key for key in keys if not prefixes or any(_is_under(key.key, prefix) for prefix in prefixes)]
 
 
 def _is_under(key: str, prefix: str) -> bool:
@@ -135,13 +133,13 @@ _STARTER = """\
 #   synth run --config {path}
 # `synth config --config {path}` lists every key with its value, who set it, and what it means.
 extends = "{recipe}"
+# contact = "you@example.org"  # Commons and other services want one
 
 [corpus]
 {corpus}
 
 [commons]
 fetch = false  # true fetches the pictures that do not lie beside the dump
-# contact = "you@example.org"  # Commons wants one
 
 [encoder]
 pretrained = ""  # weights that rank pictures, as "openai"; needs `pip install 'synth[clip]'`

@@ -19,7 +19,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 
 from pipelines.agent.environment import Refusal
-from pipelines.cli.tool_server import LOOPBACK, ToolService
+from pipelines.cli.tool_server import LOOPBACK, REQUEST_BYTES, ToolService
 from pipelines.errors import ConfigError, ServiceError
 from schemas.datasets import RolloutImage
 
@@ -98,7 +98,7 @@ def make_http_endpoint(service: ToolService, host: str) -> StreamableHTTPSession
         allowed_origins=[f"http://{name}" for name in names],
     )
     server = make_mcp_server(service, _read_path)
-    most = service.environment.limits.request_bytes
+    most = REQUEST_BYTES
     return StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, security_settings=guard, max_request_body_size=most
     )

@@ -58,6 +58,8 @@ STATUS: Mapping[RefusalKind, int] = {
     "timeout": 504,
 }
 LOOPBACK = ("127.0.0.1", "localhost")
+REQUEST_BYTES = 262_144
+"""Largest request: a whole turn of a model with room to spare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def open_environment(config: RunConfig, root: Path, options: ServingOptions) -> 
         raise ConfigError(f"serve-tools: workspace {workspace.root} has no corpus of recipe {config.recipe}; run it")
     lineage = read_release_manifest(options.release).lineage if options.release else ()
     with (
-        workspace.claim(config.replies.address, "serve-tools"),
+        workspace.claim("serve-tools"),
         owned_servers(config.models, ["summariser"] if config.summarises else [], workspace.logs),
         closing(Corpus.open(folder)) as corpus,
         closing(Assembly(config, workspace, corpus)) as assembly,
@@ -116,7 +118,7 @@ def open_environment(config: RunConfig, root: Path, options: ServingOptions) -> 
         wanted = {proof.record_id for proof in read_proofs(options.release)} if options.release else None
         questions = {row.record_id: row for row in rows if wanted is None or row.record_id in wanted}
         held_out = HeldOut.of(map(make_signature, rows))
-        yield ToolEnvironment(agent, questions, held_out, config.tool_server, options.evaluating)
+        yield ToolEnvironment(agent, questions, held_out, evaluating=options.evaluating)
 
 
 class Question(BaseModel, extra="forbid"):
@@ -225,7 +227,7 @@ def make_app(service: ToolService, host: str = "127.0.0.1", speaks_mcp: bool = F
     app = FastAPI(title="synth serve-tools", openapi_url=None, lifespan=lambda _: mcp.run() if mcp else nullcontext())
     if host in LOOPBACK:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
-    app.add_middleware(RequestLimit, most=service.environment.limits.request_bytes)
+    app.add_middleware(RequestLimit, most=REQUEST_BYTES)
     _explain_failures(app)
     _add_paths(app, service)
     if mcp is not None:

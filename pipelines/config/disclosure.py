@@ -13,14 +13,14 @@ from pipelines.config.writing import write_toml
 from pipelines.ids import digest_value
 from schemas.manifest import PluginEntry
 
-LEFT_OUT = frozenset({"runtime", "corpus", "health", "replies", "tool_server"})
+LEFT_OUT = frozenset({"runtime", "corpus", "replies"})
 """Sections that are left out: they decide no row, and the corpus has a digest of its own."""
 UNTOLD = frozenset({"models", "live", "sparql", "budget"})
 """Sections about servers and money: a release publishes one digest for each, whatever its values are."""
 TOLD = frozenset({"recipe", "runtime.shard_rows"})
 """Keys published despite their type or section: the recipe's name, and the shard size, which decides the walks."""
-SILENT = frozenset({"commons.contact", "news.contact"})
-"""Keys left out even as digests: contacts decide no row, and short values can be guessed from their digests."""
+SILENT = frozenset({"contact"})
+"""Left out even as a digest: it decides no row, and short values can be guessed from their digests."""
 Told = bool | int | float | str | list[Any] | None
 """A value as JSON has it."""
 
@@ -30,7 +30,7 @@ def disclose_settings(config: RunConfig) -> tuple[dict[str, Told], dict[str, str
 
     A section of ``UNTOLD`` has one digest, under its name.
     """
-    sections = config.model_dump(mode="json", include=set(UNTOLD), exclude={"live": {"contact"}})
+    sections = config.model_dump(mode="json", include=set(UNTOLD))
     told: dict[str, Told] = {}
     untold = {name: digest_value(section) for name, section in sections.items()}
     for name, value, public in _list_values(config, ""):

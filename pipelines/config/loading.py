@@ -17,13 +17,14 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from pipelines.config.profiles import find_profile
-from pipelines.config.settings import ROLES, CommonsConfig, ModelConfig, RunConfig, TargetConfig
+from pipelines.config.settings import ROLES, ModelConfig, RunConfig, TargetConfig
 from pipelines.errors import ConfigError
 from pipelines.secrets import MASK, check_variable, is_key, mask_keys
 from schemas.reasons import STAGE_REASONS
 
 MAX_ROUNDS = 12
 """Rounds of injection at most: MM-SearchExam has ten."""
+CONTACT = "--set contact=you@example.org"
 PLAYERS = "scripted"
 """``models = "scripted"`` lays players.toml over what lies below."""
 OF_SERVER = frozenset({"base_url", "api_key_env", "revision", "profile", "headers", "prices", "mode", "serve"})
@@ -62,7 +63,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
     _check_pools(config)
     _check_targets(config)
     if reaches(last, "seeds"):
-        _check_commons(config.commons)
+        _check_commons(config)
     if reaches(last, "groundings"):
         _check_sight(config)
     if reaches(last, "difficulty" if config.difficulty.preset == "fvqa" else "rollouts"):
@@ -90,9 +91,6 @@ def _check_concepts(config: RunConfig) -> None:
     low, high = config.releases.search_free
     if low > high:
         raise ConfigError(f"configuration: releases.search_free [{low:g}, {high:g}]: the least share is the larger")
-    head, tail = config.concepts.head, config.concepts.tail
-    if config.method == "concepts" and head + tail > 1.0:
-        raise ConfigError(f"configuration: concepts.head {head:g} and concepts.tail {tail:g} overlap; give at most 1")
 
 
 COLUMNS = ("id", "question", "answer", "answer_aliases", "image", "entity", "language")
@@ -120,10 +118,10 @@ def _check_targets(config: RunConfig) -> None:
 
 def _check_target(config: RunConfig, split: str, share: float) -> None:
     target: TargetConfig = getattr(config.targets, split)
-    if target.wanted and (not share or (config.seeds.splits and split not in config.seeds.splits)):
-        raise ConfigError(f"configuration: targets.{split}: splits and seeds.splits leave no seed to it")
-    if (target.rows > 0) + (target.each > 0) + bool(target.strata) > 1:
-        raise ConfigError(f"configuration: targets.{split}: say one of rows, each and strata")
+    if target.wanted and not share:
+        raise ConfigError(f"configuration: targets.{split}: splits leave no seed to it")
+    if target.rows and target.strata:
+        raise ConfigError(f"configuration: targets.{split}: say rows or strata")
     for values in target.named:
         _check_stratum(config, split, values)
 
@@ -166,8 +164,8 @@ def _check_corpus(config: RunConfig) -> None:
             "configuration: corpus needs exactly one of dump, world, generate; say --set corpus.dump=FILE or "
             "--set corpus.world=DIR"
         )
-    if config.news.fetch and not config.news.contact:
-        raise ConfigError("configuration: news.contact is empty; name a contact: --set news.contact=you@example.org")
+    if config.news.fetch and not config.contact:
+        raise ConfigError(f"configuration: contact is empty; sites of the news want one: {CONTACT}")
 
 
 def reaches(last: str, stage: str) -> bool:
@@ -213,12 +211,11 @@ def _check_batch(role: str, model: ModelConfig) -> None:
         raise ConfigError(f"configuration: {place} is batch: {reason}; --set {place}=live")
 
 
-def _check_commons(commons: CommonsConfig) -> None:
+def _check_commons(config: RunConfig) -> None:
     """Check what seeds ask of Commons, and groundings fetch from it."""
-    if (commons.endpoint or commons.search) and not commons.contact:
-        raise ConfigError(
-            "configuration: commons.contact is empty; name a contact: --set commons.contact=you@example.org"
-        )
+    commons = config.commons
+    if (commons.endpoint or commons.search) and not config.contact:
+        raise ConfigError(f"configuration: contact is empty; Commons wants one: {CONTACT}")
     if commons.search and not commons.fetch:
         raise ConfigError("configuration: commons.search needs commons.fetch: --set commons.fetch=true")
 
@@ -283,7 +280,7 @@ def _check_sight(config: RunConfig) -> None:
             "configuration: the OCR engine layer reads the pictures of generated worlds alone; name another: "
             """--set 'groundings.ocr=["rapidocr"]' --set tools.layout=rapidocr"""
         )
-    if (groundings.ranker == "clip" or config.image_search.method == "clip") and not encoder.pretrained:
+    if config.tools.image_search == "clip" and not encoder.pretrained:
         raise ConfigError(
             "configuration: encoder.pretrained is empty, so there is no encoder; name weights: "
             "--set encoder.pretrained=openai, or a checkpoint's file"
@@ -301,8 +298,8 @@ def _check_acting(config: RunConfig) -> None:
             "configuration: live.picture_base is empty; serpapi looks up addresses, so say where the workspace's "
             "images/ folder is published"
         )
-    if tools.family == "live" and live.reader == "direct" and not live.contact:
-        raise ConfigError("configuration: live.contact is empty; name a contact: --set live.contact=you@example.org")
+    if tools.family == "live" and live.reader == "direct" and not config.contact:
+        raise ConfigError(f"configuration: contact is empty; sites of the web want one: {CONTACT}")
 
 
 _SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")

@@ -35,7 +35,6 @@ class GeneratedWorld(Section):
 
     entities: int = Field(2000, ge=60, le=200_000, description="articles about entities")
     seed: int = Field(7, ge=0, description="seed of the generator")
-    missing: float = Field(0.1, ge=0.0, le=0.9, description="share of infobox fields left to the prose")
 
 
 class CorpusConfig(Section):
@@ -56,7 +55,6 @@ class CorpusConfig(Section):
 class SmallCorpus(Section):
     """Seed gates for a corpus too small for those of a whole Wikipedia, in place of those of the same name."""
 
-    below_articles: int = Field(1_000_000, ge=0, description="use these gates under this many articles")
     min_in_degree: int = Field(3, ge=0, description="opensearch-vl: fewest articles linking to a seed")
     hub_share: float = Field(0.015, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
     require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
@@ -71,16 +69,9 @@ class SparqlConfig(Section):
         pattern=r"^https?://[^\s@?#]+$",
         description="address of a SPARQL 1.1 endpoint, without user, password or parameters",
     )
-    contact: str = Field(
-        "", pattern=CONTACT, description="address or mail in the User-Agent; the operators of services want one"
-    )
     site: str = Field("", description="wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's")
     page_rows: int = Field(5000, ge=1, description="a query with more rows is divided; below the service's own limit")
     pause: float = Field(1.0, ge=0.0, description="seconds between two queries; only one is ever in flight")
-    tries: int = Field(4, ge=1, description="requests in all for a query at which the service fails")
-    backoff: float = Field(2.0, ge=0.0, description="seconds before the second try, doubled for each further one")
-    deadline: float = Field(180.0, gt=0.0, description="seconds for a whole reply")
-    reply_bytes: int = Field(1 << 25, ge=1000, description="largest reply")
 
 
 COMMONS_API = "https://commons.wikimedia.org/w/api.php"
@@ -95,20 +86,12 @@ class CommonsConfig(Section):
         description="address of api.php, as https://commons.wikimedia.org/w/api.php, without user, password or "
         "parameters; empty: that one if pictures are fetched, else none is asked",
     )
-    contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent")
     pause: float = Field(0.5, ge=0.0, description="seconds between two requests to the API; only one is in flight")
-    connections: int = Field(2, ge=1, description="pictures fetched at a time; Commons' robot policy allows two")
     rate: float = Field(10.0, gt=0.0, description="pictures a second; ten of 1280 pixels stay within its 25 Mbit/s")
     fetch: bool = Field(
         False, description="fetch pictures that are not at hand; each once, under its content's name in the image store"
     )
-    width: Literal[330, 500, 960, 1280, 1920, 3840] = Field(
-        1280, description="width of what is fetched, pixels; a smaller original is fetched as it is"
-    )
     search: bool = Field(False, description="search Commons for further candidates of an anchor's picture")
-    distractors: int = Field(
-        2, ge=0, description="lead pictures of others of the anchor's type that are fetched with each question's"
-    )
 
     @property
     def endpoint(self) -> str:
@@ -120,7 +103,6 @@ class SeedsConfig(Section):
     """Which entities may be anchors."""
 
     limit: int = Field(0, ge=0, description="at most this many seeds; 0 is no limit")
-    splits: tuple[Split, ...] = Field((), description="splits whose entities may be seeds; () for all")
     rule: Literal["opensearch-vl", "vsearcher"] = Field(
         "opensearch-vl",
         description="opensearch-vl: by infobox and incoming links; vsearcher: by few sitelinks and many statements; "
@@ -130,9 +112,6 @@ class SeedsConfig(Section):
         "corpus", description="candidates are the corpus's articles, or what the endpoint of [sparql] has of classes"
     )
     classes: tuple[Qid, ...] = Field((), description="Qids, one of which an entity must be an instance of; () for any")
-    max_sitelinks: int = Field(10, ge=0, description="vsearcher: most sitelinks, on all projects")
-    min_statements: int = Field(20, ge=0, description="vsearcher: fewest statements")
-    count_identifiers: bool = Field(True, description="vsearcher: identifiers in other databases count as statements")
     min_in_degree: int = Field(
         50,
         ge=0,
@@ -152,10 +131,11 @@ class SeedsConfig(Section):
         description="seeds need a free lead picture of at least min_image_side; small_corpus's under its "
         "below_articles",
     )
-    min_image_side: int = Field(512, ge=1, description="shorter side of the picture, pixels")
-    abstract: bool = Field(
-        False,
-        description="what no picture shows may be a seed: theories, languages, periods, wars, diseases and the like",
+    concepts: str = Field(
+        "",
+        description="method = concepts: file of visual concepts, one a line, each with its frequency after a tab; "
+        "empty: the corpus's articles, with their in-degree. limit of them are drawn, or 10,000, half from the head "
+        "and half from the tail",
     )
     small_corpus: SmallCorpus = SmallCorpus()
 
@@ -168,7 +148,6 @@ class TargetConfig(Section):
     """How many rows of one split are released, by one of ``rows``, ``each`` and ``strata``; else none."""
 
     rows: int = Field(0, ge=0, description="rows in all, the same number of every stratum")
-    each: int = Field(0, ge=0, description="rows of every stratum")
     strata: dict[str, Annotated[int, Field(ge=1)]] = Field(
         {},
         description='rows of the strata named, and of no other, as { "2, Person" = 20 }: values in the order of '
@@ -178,7 +157,7 @@ class TargetConfig(Section):
     @property
     def wanted(self) -> bool:
         """Whether anything is."""
-        return bool(self.rows or self.each or self.strata)
+        return bool(self.rows or self.strata)
 
     @property
     def named(self) -> dict[tuple[str, ...], int]:
@@ -202,14 +181,6 @@ class TargetsConfig(Section):
     rl: TargetConfig = Field(TargetConfig(), description="rows of dataset rl")
     eval: TargetConfig = Field(TargetConfig(), description="questions of the eval split, as vqa or exam has them")
     rounds: int = Field(12, ge=1, description="most rounds of drawing")
-    give_up: int = Field(200, ge=1, description="seeds drawn for a stratum without one row, after which no more are")
-    requests: int = Field(
-        0,
-        ge=0,
-        description="requests to models and tools, recorded ones included, that drawing may make; 0 is no limit. The "
-        "limits of [budget] are kept to as well. With any of them the first round draws 8 seeds a stratum at most, and "
-        "no later one begins that would go beyond at the pace of those before",
-    )
 
     @property
     def wanted(self) -> bool:
@@ -248,33 +219,15 @@ PluginName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 class GroundingsConfig(Section):
     """Pictures."""
 
-    require_image: bool = Field(True, description="refuse rows without a usable picture")
     min_side: int = Field(512, ge=1, description="shorter side, pixels")
-    min_answers: int = Field(5, ge=0, description="distinct answers over all anchors of the type (N_img); 0 is off")
+    require_image: bool = Field(True, description="refuse rows without a usable picture")
     retrieval_rank: int = Field(
         10, ge=0, description="one search for the question may not find the answer's page among so many; 0 is off"
     )
-    candidates: int = Field(8, ge=1, description="pictures compared for an anchor (K)")
-    ranker: Literal["auto", "clip", "metadata"] = Field(
-        "auto",
-        description="clip: by similarity to a description of the anchor; metadata: by where the picture stands, what "
-        "its file is called and what Commons says it depicts; auto: clip where [encoder] has weights and the extra is "
-        "installed",
-    )
-    decides: Literal["margin", "threshold", "both"] = Field(
-        "margin", description="clip: what a picture must have. margin: more likeness than every distractor"
-    )
-    threshold: float = Field(0.28, ge=-1.0, le=1.0, description="clip: absolute similarity (published)")
-    min_margin: float = Field(0.0, ge=0.0, le=2.0, description="clip: similarity beyond the best distractor's")
-    distractors: int = Field(20, ge=1, description="clip: entities of the anchor's type it is held against, at least")
-    avoid_lead: bool = Field(
-        False, description="take the article's lead picture only where no other will do: it is the easiest to look up"
-    )
+    min_answers: int = Field(5, ge=0, description="distinct answers over all anchors of the type (N_img); 0 is off")
     ocr: tuple[OcrEngine, ...] = Field(
         ("rapidocr",), description="engines that look for readable names; () leaves that check out"
     )
-    refuse_simple: bool = Field(True, description="refuse flags, logos, arms, maps, cards of text and plain drawings")
-    training_pixels: int = Field(262_144, ge=1, description="pixels of a picture as a student sees it")
 
 
 class EncoderConfig(Section):
@@ -287,25 +240,20 @@ class EncoderConfig(Section):
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the weights and the arithmetic")
     batch: int = Field(64, ge=1, description="pictures encoded together")
-    threads: int = Field(0, ge=0, description="threads that decode pictures; 0 is one for each core")
-
-
-class ImageSearchConfig(Section):
-    """The corpus's search by picture."""
-
-    method: Literal["hash", "clip"] = Field(
-        "hash", description="hash: by perceptual hash, finds copies; clip: by [encoder], finds likeness and parts, too"
-    )
 
 
 class EnhancementsConfig(Section):
-    """The share of questions whose picture is degraded, each with the tool that repairs it (OpenSearch-VL, 3.2)."""
+    """The shares of questions whose picture is degraded, with the tool that repairs it, or set in a larger one."""
 
+    high_resolution: float = Field(
+        0.0,
+        ge=0.0,
+        le=1.0,
+        description="share of the questions whose picture becomes a small part of one of high resolution, to be cut "
+        "out (SenseNova-MARS, 3.4)",
+    )
     share: float = Field(
         0.1, ge=0.0, le=1.0, description="share of the questions that a release may keep; 0 degrades none"
-    )
-    tries: float = Field(
-        3.0, ge=1.0, description="pictures tried for each one that is to be degraded: not every one can be repaired"
     )
     substitute: bool = Field(
         False,
@@ -315,36 +263,16 @@ class EnhancementsConfig(Section):
     degradations: tuple[Literal["blur", "downsample", "perspective"], ...] = Field(
         ("blur", "downsample", "perspective"), description="which, in equal shares"
     )
-    strengths: tuple[Annotated[float, Field(gt=0.0, le=1.0)], ...] = Field(
-        (0.25, 0.5, 0.75, 1.0),
-        description="tried from the one drawn upwards, until the picture is of no use any more; what is then beyond "
-        "repair is tried again at strengths between",
-    )
-
-
-class HighResolutionConfig(Section):
-    """Questions whose picture becomes a small part of one of high resolution, to be cut out (SenseNova-MARS, 3.4)."""
-
-    share: float = Field(0.0, ge=0.0, le=1.0, description="share of the questions; 0 makes no such picture")
-    long_side: int = Field(3840, ge=3840, le=7680, description="width of the picture, pixels; it is 16 to 9")
-    most_share: float = Field(
-        0.05, ge=0.005, le=0.05, description="share of the picture's area that the asked-for part stays under"
-    )
-    parts: int = Field(12, ge=3, description="other pictures around it, as many as there is room for")
-
-
-class ToolServerConfig(Section):
-    """`synth serve-tools`: limits of the server; those of an attempt are `rollouts.max_calls` and the like."""
-
-    sessions: int = Field(1000, ge=1, description="sessions open at once")
-    idle_seconds: float = Field(900.0, gt=0.0, description="seconds without a call after which a session is forgotten")
-    call_seconds: float = Field(60.0, gt=0.0, description="seconds that one call may take")
-    request_bytes: int = Field(262_144, ge=1024, description="bytes of a request")
 
 
 class ToolsConfig(Section):
     """What the agent's visual tools work with."""
 
+    image_search: Literal["hash", "clip"] = Field(
+        "hash",
+        description="the corpus's search by picture. hash: by perceptual hash, finds copies; clip: by [encoder], finds "
+        "likeness and parts, too",
+    )
     layout: Literal["", "rapidocr", "layer"] = Field(
         "", description="engine behind layout_parsing; empty: there is no such tool"
     )
@@ -408,21 +336,11 @@ class LiveConfig(Section):
         pattern=rf"^$|{ADDRESS}",
         description="serpapi: where the workspace's images/ folder is published, as it takes addresses alone",
     )
-    contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of the direct reader")
-    ports: tuple[int, ...] = Field(
-        (80, 443), min_length=1, description="ports that pages and thumbnails are fetched from; others are refused"
-    )
     rate: float = Field(
         5.0,
         gt=0.0,
         description="requests a second to each service, and to each host that pages or thumbnails come from",
     )
-    concurrency: int = Field(16, ge=1, description="most requests in flight at one service")
-    tries: int = Field(4, ge=1, description="requests in all for a call at which the service fails")
-    timeout: float = Field(
-        60.0, gt=0.0, description="seconds for a whole reply, without the wait for its turn; at most 20 for a thumbnail"
-    )
-    reply_bytes: int = Field(1 << 23, ge=1000, description="largest reply")
 
 
 class ServeConfig(Section):
@@ -517,19 +435,6 @@ class BudgetConfig(Section):
     gpu_hours: float = Field(0.0, ge=0.0, description="GPU-hours, see models.*.gpus")
 
 
-class HealthConfig(Section):
-    """When a stage stops because its models reply with nothing usable: empty, cut, refused or unreadable."""
-
-    share: float = Field(
-        0.5, ge=0.0, le=1.0, description="most requests of one kind without a usable reply; 1 stops no stage"
-    )
-    replies: int = Field(
-        20,
-        ge=3,
-        description="requests of one kind before the stage stops at once; at its end three unusable are enough",
-    )
-
-
 class RuntimeConfig(Section):
     """How the work is cut, and by what it is made; of all this ``shard_rows`` alone decides which rows are drawn."""
 
@@ -560,6 +465,16 @@ class RuntimeConfig(Section):
     patience: float = Field(
         300.0, ge=0.0, description="seconds that every address of a model may be away or busy before the run stops"
     )
+    unusable: float = Field(
+        0.5,
+        ge=0.0,
+        le=1.0,
+        description="share of requests of one kind without a usable reply (empty, cut, refused or unreadable) with "
+        "which a stage stops; 1 stops none",
+    )
+    unscored: float = Field(
+        0.2, ge=0.0, le=1.0, description="share of attempts that nobody could score with which the run stops; 1: never"
+    )
 
 
 class RepliesConfig(Section):
@@ -585,23 +500,15 @@ class NewsConfig(Section):
         description="licence of texts and pictures that name none, as you have the right to publish them; empty: not "
         "known, so that nothing is published unless releases.unknown_licences says so",
     )
-    licence_url: str = Field("", pattern=r"^(https?://\S+)?$", description="its address")
     after: str = Field(
         "", pattern=r"^(\d{4}-\d\d-\d\d)?$", description="articles of this day or older are refused, as 2026-06-30"
     )
     per_source: int = Field(0, ge=0, description="most articles of a source; 0 is no limit")
-    min_words: int = Field(40, ge=1, description="fewest words of an article")
-    anchors: int = Field(
-        1, ge=1, description="things in a picture about which a question is tried; one a picture is released"
-    )
-    page_words: int = Field(900, ge=50, description="words of an article that a model is shown")
-    others: int = Field(3, ge=0, description="further articles that name the bridge, where the second fact is sought")
     fetch: bool = Field(
         False,
         description="fetch pictures that articles name by address, from public hosts within the limits of [live]; "
         "false: those that lie beside the articles alone",
     )
-    contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of what fetches pictures")
     decisions: str = Field(
         "",
         description="people's decisions on undecided chains: the CSV of review/bridges/ filled in, or what Argilla "
@@ -617,19 +524,11 @@ class PathsConfig(Section):
     walks: int = Field(10, ge=1, description="walks tried for a seed before it is dropped")
     per_seed: int = Field(1, ge=1, description="paths made from a seed")
     text_hops: bool = Field(False, description="allow hops made by a link in a sentence, beside infobox relations")
-    relation_preference: float = Field(
-        1.0, ge=0.0, le=1.0, description="probability that a step looks for an infobox relation before a link"
-    )
-    look_ahead: bool = Field(
-        True, description="step only where an answer is in reach; false draws failed walks anew, as published"
-    )
     guide: Literal["off", "model"] = Field(
         "off",
         description="model: models.path_judge reads relations out of each page, ranks the steps worth asking and marks "
         "every path; off: walks are drawn by chance",
     )
-    read_sentences: int = Field(30, ge=1, description="guided walks: first sentences of a page that the model reads")
-    offered: int = Field(8, ge=1, description="guided walks: steps, or facts to ask for, among which the model chooses")
     least_mark: int = Field(
         3, ge=1, le=5, description="guided walks: least mark of interest, naturalness, determinacy and need (1 to 5)"
     )
@@ -637,13 +536,6 @@ class PathsConfig(Section):
         False,
         description="prefer hops that tell things apart and facts that people ask for; false draws all alike, as "
         "published",
-    )
-    # Of the answers of sixty questions of MuSiQue, which people wrote, 37 are names (0.62), 16 dates (0.27), 5 numbers
-    # (0.08) and 2 other words (0.03); FVQA and InfoSeek ask for names more often still.
-    answer_types: dict[AnswerType, Annotated[float, Field(ge=0.0)]] = Field(
-        {"name": 0.6, "date": 0.25, "number": 0.1, "string": 0.05},
-        description="wanted share of each type of answer, by which the fact to ask for is drawn; one left out is never "
-        "asked for. Guided walks leave it to their model",
     )
     max_answer_share: float = Field(
         1.0,
@@ -658,7 +550,6 @@ class PathsConfig(Section):
 class QuestionsConfig(Section):
     """Canonical questions, and what their answers must be."""
 
-    max_answer_tokens: int = Field(6, ge=1, description="longest answer, white-space tokens")
     agreement: Agreement = Field(
         "required",
         description="what a sentence of the answer's page must say beside the infobox: required (the same), "
@@ -668,11 +559,6 @@ class QuestionsConfig(Section):
         True, description="let the evaluator read the prose for the answer and for second values of the hops"
     )
     volatile: bool = Field(False, description="allow answers that change with time: populations, office holders, ranks")
-    other_corpus: str = Field(
-        "",
-        description="corpus folder built from a dump of the same wiki at least a year away; an answer that differs "
-        "there is refused",
-    )
     max_answer_share: float = Field(
         0.05, gt=0.0, le=1.0, description="largest share of one answer among all of its relation; 1 is no limit"
     )
@@ -684,47 +570,14 @@ class QuestionsConfig(Section):
 class RewritesConfig(Section):
     """Fuzzy rewriting."""
 
-    candidates: int = Field(6, ge=1, description="descriptors tried for a bridge")
     min_alone_first: int = Field(
         5, ge=1, description="entities the first bridge's descriptor must fit without the chain"
     )
     min_alone: int = Field(2, ge=1, description="the same for the other bridges")
-    near_misses: int = Field(
-        50,
-        ge=0,
-        description="entities a node looked up in their articles because their infoboxes leave a fact open; with more "
-        "the descriptor is refused; 0 trusts infoboxes to be complete",
-    )
-    forbid_shortcuts: bool = Field(True, description="refuse a shorter link path or the answer on an earlier page")
 
     def require_alone(self, node: int) -> int:
         """Return how many entities the descriptor of a node (1 is the first hidden one) must fit without the chain."""
         return self.min_alone_first if node == 1 else self.min_alone
-
-
-class ConceptsConfig(Section):
-    """Visual concepts, for method = "concepts": what a picture shows is the anchor and its own name the answer."""
-
-    list: str = Field(
-        "",
-        description="file of concepts, one a line, each with its frequency after a tab; empty: the corpus's articles, "
-        "with their in-degree",
-    )
-    draws: int = Field(10_000, ge=2, description="concepts drawn, half from the head and half from the tail")
-    head: float = Field(0.2, gt=0.0, le=1.0, description="share of the list, the most frequent, that is its head")
-    tail: float = Field(0.5, gt=0.0, le=1.0, description="share of the list, the rarest, that is its tail")
-    textual: float = Field(
-        7 / 13, ge=0.0, le=1.0, description="share of the concepts of which a fact is asked, not the name"
-    )
-    kept: float = Field(
-        0.6, gt=0.0, le=1.0, description="share of the questions that is kept, sampled evenly over the taxonomy"
-    )
-    spread: float = Field(
-        1.5, ge=1.0, description="largest share of a category among them, as a multiple of an even one"
-    )
-    least_mark: int = Field(
-        3, ge=1, le=5, description="least mark for what a curious person would ask (1 to 5), as the evaluator gives it"
-    )
 
 
 class InjectionsConfig(Section):
@@ -745,24 +598,17 @@ class InjectionsConfig(Section):
         "from picture to answer; the others are first tried as chains",
     )
     tries: int = Field(10, ge=1, description="chains of one length tried for a seed and a number of rounds")
-    page_words: int = Field(400, ge=0, description="words of an article that a model is shown")
-
-
-class ChecksConfig(Section):
-    """How checks are run."""
-
-    audit: bool = Field(False, description="run every check on a refused question and record all codes, not the first")
 
 
 class DifficultyConfig(Section):
     """Attempts under conditions of rising cost, and which questions they refuse."""
 
-    preset: Literal["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"] = Field(
+    preset: Literal["opensearch-vl", "vsearcher", "mars", "fvqa"] = Field(
         "opensearch-vl",
         description="which conditions are measured and decide: opensearch-vl (no tool, then one image search), "
         "vsearcher (with the picture, text alone, picture too simple), mars (rare successes with the picture), fvqa "
         "(the solver searches as it likes, in the dialect of rollouts; what it searched when it was right is the "
-        "label), grid (every condition; only an alternative that is not refuted refuses)",
+        "label)",
     )
     attempts: int = Field(8, ge=1, description="attempts a condition and solver")
     probe_attempts: int = Field(
@@ -771,41 +617,6 @@ class DifficultyConfig(Section):
         description="attempts at each end of a question, asked alone from a bridge on that is called by its type; one "
         "that is right refuses the question before anything else is tried. 0: none",
     )
-    max_correct: int = Field(
-        0,
-        ge=0,
-        description="opensearch-vl, vsearcher: a question with more correct attempts in a condition is refused; other "
-        "presets have a rule of their own",
-    )
-    phrasing: Literal["reasoned", "direct"] = Field(
-        "reasoned",
-        description="how solvers are asked. reasoned: to think it through, then a best guess; direct: for a short "
-        "phrase at once, as VSearcher and MMSearch-R1 ask",
-    )
-    early_stop: bool = Field(
-        True,
-        description="no further attempt once no further one can change the decision; false makes all attempts of a "
-        "condition at once: more is paid, and a solver that is asked in batches is waited for once a condition",
-    )
-    search_hits: int = Field(3, ge=1, description="results of one search that an attempt is shown")
-    max_searches: int = Field(2, ge=0, description="fvqa: searches an attempt may make as it likes; one turn is added")
-    unproved: Literal["keep", "refuse"] = Field(
-        "keep",
-        description="a question of a pool that no attempt solves: it may be hard or defective. keep: its rows say so; "
-        "grid keeps it in any case",
-    )
-    alternatives: bool = Field(
-        True, description="a wrong answer given twice is held against the corpus and refuses what it may fit"
-    )
-
-
-class JudgingConfig(Section):
-    """The judge of what the typed comparer leaves open."""
-
-    max_unscored: float = Field(
-        0.2, ge=0.0, le=1.0, description="largest share of attempts that nobody could score; with more the run stops"
-    )
-    min_attempts: int = Field(200, ge=1, description="attempts before that share is looked at")
 
 
 class RolloutsConfig(Section):
@@ -822,10 +633,6 @@ class RolloutsConfig(Section):
     )
     attempts: int = Field(5, ge=1, description="most rollouts of a question (K)")
     max_calls: int = Field(30, ge=1, description="tool calls a rollout; one more turn is left for the answer")
-    max_seconds: float = Field(
-        9000.0, gt=0.0, description="seconds that models and live tools may take in a rollout, recorded ones included"
-    )
-    max_context: int = Field(200_000, ge=0, description="characters of transcript a rollout; 0 is no limit")
     max_context_tokens: int = Field(
         0,
         ge=0,
@@ -837,11 +644,6 @@ class RolloutsConfig(Section):
         description="protocol that the teacher speaks: tags, tool names and system prompt of a published system, ours, "
         "or native tool calls",
     )
-    bad_turns: Literal["stop", "tell"] = Field(
-        "stop", description="a turn that does not parse ends the rollout (VSearcher), or is answered with an error"
-    )
-    fatal_errors: int = Field(3, ge=1, description="consecutive tool errors that are fatal (OpenSearch-VL, K)")
-    stop_when_fatal: bool = Field(True, description="end a rollout at its fatal step")
 
 
 TrajectoryCheck = Literal[
@@ -864,14 +666,9 @@ class TrajectoriesConfig(Section):
 
     checks: tuple[TrajectoryCheck, ...] = Field(ALL_CHECKS, description="mechanical checks that refuse")
     max_tokens: int = Field(32_000, ge=0, description="length a student is trained at, pictures included; 0: no limit")
-    image_pixels: int = Field(262_144, ge=1, description="pixels of a picture as a student sees it")
     tokenizer: str = Field(
         "", description="tokenizer.json of the student, read with `tokenizers`; empty: lengths are estimated from above"
     )
-    overlap: float = Field(
-        0.8, gt=0.0, le=1.0, description="share of words that two queries have in common to be a repetition"
-    )
-    max_repeats: int = Field(0, ge=0, description="repetitions that a rollout may have")
     min_process: float = Field(
         0.0, ge=0.0, le=5.0, description="lowest mean mark that models.judge gives the way to the answer; 0: not asked"
     )
@@ -885,63 +682,36 @@ class TrajectoriesConfig(Section):
 Layout = Literal["columns", "vsearcher", "fvqa", "livevqa", "infoseek", "webqa"]
 
 
-class BenchmarkConfig(Section):
-    """Files of a benchmark; one ``[[releases.benchmarks]]`` each. Questions that overlap with it are refused."""
+class QuestionFile(Section):
+    """A file of questions that others asked."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="its name, as card and report give it")
-    path: tuple[str, ...] = Field(min_length=1, description="its files: Parquet, JSON or JSON lines")
-    layout: Layout | Literal[""] = Field("", description="empty: recognised from the rows of each file")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="your name for it, kept with each row")
     columns: dict[str, str] = Field(
-        {}, description="where question, answer, answer_aliases, image and entity are in a table of another kind"
+        {},
+        description="layout columns: where id, question, answer, answer_aliases, image, entity and language are; a dot "
+        "leads into a nested column. Empty: usual names",
     )
-    images: str = Field("", description="folder of its pictures; empty: only those in its files are compared")
+    images: str = Field(
+        "", description="folder of its pictures, by name or id, or WebQA's imgs.tsv; empty: they are in the file itself"
+    )
     entities: str = Field("", description="infoseek: the file ..._withkb.jsonl, which says what each picture shows")
 
 
-class GuessingGates(Section):
-    """What a guesser may score on a dataset that is published; one that scores more ends the run with exit 1."""
+class BenchmarkConfig(QuestionFile):
+    """Files of a benchmark; one ``[[releases.benchmarks]]`` each. Questions that overlap with it are refused."""
 
-    commonest: Share = Field(
-        0.1, description="largest share of a split that is right by the commonest answer of what is asked for"
-    )
-    wording: Share = Field(
-        0.1, description="largest share that a classifier of the words alone gets right, by its interval's lower end"
-    )
-    one_answer: Share = Field(
-        0.5, description="largest share of one answer among a dataset's questions that ask for one relation"
-    )
-    least_rows: int = Field(30, ge=1, description="questions from which a share is judged; fewer are too few to judge")
-    least_asking: int = Field(4, ge=2, description="questions of a relation from which one answer's share is judged")
+    path: tuple[str, ...] = Field(min_length=1, description="its files: Parquet, JSON or JSON lines")
+    layout: Layout | Literal[""] = Field("", description="empty: recognised from the rows of each file")
 
 
 class ReleasesConfig(Section):
     """Published datasets."""
 
-    image_results: int = Field(5, ge=0, le=10, description="results of a search by the picture kept with RL questions")
     search_free: tuple[Share, Share] = Field(
         (0.0, 1.0),
         description="least and largest share of a split's questions that need no search, where that is known",
     )
-    near_text: float = Field(
-        0.8,
-        ge=0.1,
-        le=1.0,
-        description="similarity of words (Jaccard, runs of three) from which a question repeats another of its split, "
-        "where both share a fact or the picture; without a proof: the answer",
-    )
-    near_text_across: float = Field(
-        0.6, ge=0.1, le=1.0, description="the same for questions of two splits; there a shared entity is enough"
-    )
-    near_path: float = Field(
-        0.6,
-        ge=0.1,
-        le=1.0,
-        description="similarity of paths (Jaccard of their facts, the one asked for included) from which a question "
-        "repeats another of its split, whatever its words",
-    )
-    near_path_across: float = Field(0.3, ge=0.1, le=1.0, description="the same for questions of two splits")
     max_per_fact: int = Field(2, ge=1, description="questions of a split asking for one final fact")
-    max_per_anchor: int = Field(3, ge=1, description="questions of a split sharing an anchor")
     max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
     max_answer_share: float = Field(
         0.1,
@@ -954,25 +724,14 @@ class ReleasesConfig(Section):
         0.25,
         gt=0.0,
         le=1.0,
-        description="questions for evaluation: largest share of the right answer among those that the words allow "
-        "where the picture is not seen, each weighted by how many entities lead to it",
+        description="largest share of the right answer among those that the words allow where the picture is not seen, "
+        "each weighted by how many entities lead to it; of questions for training twice that",
     )
-    max_gold_share_trained: float = Field(
-        0.5, gt=0.0, le=1.0, description="the same of questions for training, which only learn to guess by it"
-    )
-    gates: GuessingGates = GuessingGates()
     max_skeleton_share: float = Field(
         0.05,
         gt=0.0,
         le=1.0,
         description="largest share of questions with the same words around names, types and values",
-    )
-    rounds_tolerance: float = Field(
-        1.0,
-        ge=0.0,
-        le=1.0,
-        description="method = injection: how far the share of a number of rounds may be from injections.weights; what "
-        "is over is refused; 1.0: not looked at",
     )
     exam: bool = Field(False, description="release questions of the eval split as the dataset exam, not as vqa")
     apart_from: tuple[str, ...] = Field(
@@ -984,41 +743,12 @@ class ReleasesConfig(Section):
     unknown_licences: bool = Field(
         False, description="publish pages and pictures whose licence is not known, as live tools bring them, marked so"
     )
-    shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
-
-
-class AblationsConfig(Section):
-    """What published systems leave out to show its worth, as `synth ablate` does: rows to measure, not to train on."""
-
-    anchoring: bool = Field(
-        True, description="the picture stands at the source of the path; false: right before the answer's entity"
-    )
-    fuzzing: bool = Field(True, description="bridges are hidden behind descriptors; false leaves their names in words")
-    filters_off: tuple[Literal["clause", "text", "image", "image+image-search"], ...] = Field(
-        (), description="conditions of difficulty.preset that are not tried and refuse no question"
-    )
-
-
-class PromptsConfig(Section):
-    """The words that models are asked in."""
-
-    dir: str = Field(
-        "",
-        description="folder of your own prompts, as NAME/v1.md with the front matter of those shipped; the highest "
-        "version of a name takes the place of the shipped prompt. Empty: none",
-    )
-    plugin: str = Field(
-        "", description="instead of dir: name of an entry point of the group synth.prompts, a package of such a folder"
-    )
-    versions: dict[str, int] = Field(
-        default_factory=dict,
-        description="of your own prompts: the version of a name that is used in place of the highest",
-    )
 
 
 class PluginsConfig(Section):
     """What other distributions add by entry points, chosen by name; none is imported that is not named."""
 
+    prompts: str = Field("", description="of the group synth.prompts, in place of a folder: a package of such a folder")
     checks: tuple[PluginName, ...] = Field(
         (),
         description="of the group synth.checks: asked of every finished question that was walked, after our own checks",
@@ -1039,10 +769,9 @@ class PluginsConfig(Section):
     )
 
 
-class PoolConfig(Section):
+class PoolConfig(QuestionFile):
     """Questions that others asked, from a file; one ``[[pools]]`` each. They have no proof, and are told apart."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", description="your name for it, kept with each row")
     path: str = Field(description="its file: .parquet, .pq, .jsonl or .json")
     layout: Layout = Field(
         "columns",
@@ -1051,22 +780,12 @@ class PoolConfig(Section):
     plugin: str = Field(
         "", description="instead of layout: name of an entry point of the group synth.sources that reads the file"
     )
-    columns: dict[str, str] = Field(
-        {},
-        description="layout columns: where id, question, answer, answer_aliases, image, entity and language are; a dot "
-        "leads into a nested column. Empty: usual names",
-    )
-    images: str = Field(
-        "", description="folder of its pictures, by name or id, or WebQA's imgs.tsv; empty: they are in the file itself"
-    )
-    entities: str = Field("", description="infoseek: the file ..._withkb.jsonl, which says what each picture shows")
     share: float = Field(
         0.0, ge=0.0, le=1.0, description="of all questions that come into difficulty; 0: all that the file has"
     )
     split: Split | Literal[""] = Field(
         "", description="split of all its rows; empty: by answer and entity, as walked questions are split"
     )
-    language: str = Field("", description="keep only rows that say this language, such as SimpleVQA's EN")
     licence: str = Field(
         "", description="of questions and pictures; unknown ones are released only with releases.unknown_licences"
     )
@@ -1085,6 +804,9 @@ class RunConfig(Section):
         "tools search",
     )
     seed: int = Field(7, ge=0, description="seed of every choice the pipeline makes")
+    contact: str = Field(
+        "", pattern=CONTACT, description="address or mail in the User-Agent; SPARQL, Commons and the web want one"
+    )
     corpus: CorpusConfig = CorpusConfig()
     pools: tuple[PoolConfig, ...] = ()
     news: NewsConfig = NewsConfig()
@@ -1097,48 +819,36 @@ class RunConfig(Section):
     questions: QuestionsConfig = QuestionsConfig()
     rewrites: RewritesConfig = RewritesConfig()
     injections: InjectionsConfig = InjectionsConfig()
-    concepts: ConceptsConfig = ConceptsConfig()
-    checks: ChecksConfig = ChecksConfig()
     groundings: GroundingsConfig = GroundingsConfig()
     encoder: EncoderConfig = EncoderConfig()
-    image_search: ImageSearchConfig = ImageSearchConfig()
     tools: ToolsConfig = ToolsConfig()
-    tool_server: ToolServerConfig = ToolServerConfig()
     live: LiveConfig = LiveConfig()
     difficulty: DifficultyConfig = DifficultyConfig()
-    judging: JudgingConfig = JudgingConfig()
     enhancements: EnhancementsConfig = EnhancementsConfig()
-    high_resolution: HighResolutionConfig = HighResolutionConfig()
     rollouts: RolloutsConfig = RolloutsConfig()
     trajectories: TrajectoriesConfig = TrajectoriesConfig()
     releases: ReleasesConfig = ReleasesConfig()
     models: dict[Role, ModelConfig] = Field(
         default_factory=dict, description="the model in each role; a role takes from default what it does not set"
     )
-    ablations: AblationsConfig = AblationsConfig()
-    prompts: PromptsConfig = PromptsConfig()
+    prompts: str = Field(
+        "",
+        description="folder of your own prompts, as NAME/v1.md with the front matter of those shipped; the highest "
+        "version of a name takes the place of the shipped prompt. Empty: none",
+    )
     plugins: PluginsConfig = PluginsConfig()
     budget: BudgetConfig = BudgetConfig()
-    health: HealthConfig = HealthConfig()
     runtime: RuntimeConfig = RuntimeConfig()
     replies: RepliesConfig = RepliesConfig()
 
     @property
-    def walked(self) -> PathsConfig:
-        """How walks are drawn: of one hop, the picture right before the answer's entity, where nothing is anchored."""
-        if self.ablations.anchoring:
-            return self.paths
-        return self.paths.model_copy(update={"hops": (1,), "weights": (1.0,)})
-
-    @property
     def target_values(self) -> dict[Dimension, tuple[str, ...]]:
         """The values of each dimension of ``targets.by``; domains are those of the corpus."""
-        lengths = zip(self.walked.hops, self.walked.weights, strict=True)
-        kinds = tuple(kind for kind, share in self.paths.answer_types.items() if share > 0)
+        lengths = zip(self.paths.hops, self.paths.weights, strict=True)
         return {
             "hops": tuple(str(hops) for hops, weight in lengths if weight > 0),
             "domain": (),
-            "answer_type": kinds if self.method == "paths" else get_args(AnswerType),
+            "answer_type": get_args(AnswerType),
             "difficulty": DIFFICULTIES,
         }
 

@@ -18,8 +18,8 @@ from pipelines.graph.query import Indexes, Query, Side, find_article, locate_nod
 from pipelines.graph.titles import asks_name
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
-from schemas.datasets import Certificate, Split
-from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Role
+from schemas.datasets import Certificate, Question, Rewrite, Split
+from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Role, Thresholds
 from schemas.tasks import HopView, OfferedFact, WriteQuestionInputs
 
 if TYPE_CHECKING:
@@ -87,6 +87,37 @@ def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> st
     anchor = proof.nodes[0].page_id if proof.nodes else 0
     sides = [[[branch.host, branch.relation, branch.node.page_id] for branch in proof.branches]] * bool(proof.branches)
     return make_record_id("q", [text, sha256, answer.key, anchor, path, proof.answer_relation, *sides])
+
+
+def start_proof(
+    corpus: Corpus,
+    nodes: Sequence[PathNode],
+    hops: Sequence[Hop],
+    relation: str,
+    evidence: Evidence,
+    limits: Thresholds,
+) -> Proof:
+    """Return the proof of a question that hides nothing yet."""
+    return Proof(
+        corpus=corpus.digest,
+        snapshot=corpus.snapshot,
+        nodes=tuple(nodes),
+        hops=tuple(hops),
+        answer_relation=relation,
+        answer_evidence=evidence,
+        constraints=(),
+        counts=(),
+        alias_digest=digest_aliases(flatten_names(list_names(corpus, nodes))),
+        thresholds=limits,
+    )
+
+
+def make_rewrite(question: Question, text: str, proof: Proof, **changes: object) -> Rewrite:
+    """Return a question in other words."""
+    own = {name: value for name, value in dict(question).items() if name in Rewrite.model_fields}
+    made = {"parent_id": question.record_id, "canonical": question.text, "text": text, "proof": proof}
+    record_id = make_record_id("rewrite", [question.record_id, text])
+    return Rewrite(**own | made | {"record_id": record_id, "certificates": ()}).model_copy(update=changes)
 
 
 def view_proof(corpus: Corpus, proof: Proof, answer: Answer) -> WriteQuestionInputs:
@@ -166,6 +197,13 @@ def _cite(corpus: Corpus, node: int, span: tuple[int, int], link_start: int, key
     )  # fmt: skip
 
 
+CANDIDATES = 6
+"""Descriptors tried for a bridge."""
+NEAR_MISSES = 50
+"""Entities a node looked up in their articles because their infoboxes leave a fact open; with more the descriptor is
+refused."""
+PAGE_WORDS = 400
+"""Words of an article that a model is shown for one fact: its opening, which holds most facts of an infobox."""
 EXPANSIONS = 400
 """Articles read to decide whether one fact leads to an anchor; after that the answer is no."""
 LOOKED_AT = 60
@@ -190,7 +228,6 @@ class InjectionRules:
     hub_in_degree: int
     max_answer_tokens: int
     seed: int
-    audit: bool = False
 
     def draw_rounds(self, identity: str) -> int:
         """Return the number of rounds of a question, which depends on its id alone."""

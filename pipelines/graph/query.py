@@ -47,8 +47,6 @@ class Indexes:
     """A corpus with its lazy indexes."""
 
     corpus: Corpus
-    later: Corpus | None = None
-    """The same wiki from a dump at least a year away; a fact that differs there is volatile."""
 
     @cached_property
     def relations(self) -> RelationIndex:

@@ -33,6 +33,8 @@ PREFIX schema: <http://schema.org/>
 """
 _SITE = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+/")
 _CLASS = re.compile(r"Q[1-9][0-9]{0,17}")
+MAX_SITELINKS, MIN_STATEMENTS = 10, 20
+"""VSearcher's rule: most sitelinks on all projects, and fewest statements, identifiers included."""
 _TOP = 1 << 20
 """More statements than any entity has."""
 _FIRST_STEP = 16
@@ -273,19 +275,14 @@ def judge_pages(gate: SeedsConfig, pages: pa.Table) -> Iterator[tuple[SeedReason
             rules.append(("no-infobox", _is_empty(columns["infobox"]), show_title))
         rules.append(_bound("in-degree-low", "in-degree", degree, gate.min_in_degree, most=False))
     else:
-        sitelinks, statements, identifiers = (
-            columns[name].to_numpy() for name in ("sitelinks", "statements", "identifiers")
-        )
+        sitelinks, statements = (columns[name].to_numpy() for name in ("sitelinks", "statements"))
         unknown = (sitelinks < 0) | (statements < 0)
-        if not gate.count_identifiers:
-            unknown, statements = unknown | (identifiers < 0), statements - identifiers
         rules.append(("counts-unknown", unknown, show_title))
-        rules.append(_bound("too-well-known", "sitelinks", sitelinks, gate.max_sitelinks, most=True))
-        rules.append(_bound("too-few-statements", "statements", statements, gate.min_statements, most=False))
+        rules.append(_bound("too-well-known", "sitelinks", sitelinks, MAX_SITELINKS, most=True))
+        rules.append(_bound("too-few-statements", "statements", statements, MIN_STATEMENTS, most=False))
     rules.append(("no-type", _is_empty(columns["type"]), show_title))
-    if not gate.abstract:
-        abstract = filter(is_abstract, pc.unique(columns["type"]).to_pylist())
-        rules.append(("abstract", _is_one_of(columns["type"], abstract), show_type))
+    abstract = filter(is_abstract, pc.unique(columns["type"]).to_pylist())
+    rules.append(("abstract", _is_one_of(columns["type"], abstract), show_type))
     first = np.full(len(pages), len(rules))
     for number in reversed(range(len(rules))):
         first[rules[number][1]] = number

@@ -208,10 +208,8 @@ Reads = Callable[[npt.NDArray[np.int32], Numbers], Mask]
 """Takes the sources and the numbers of links that pass all other rules; says which of them read as a sentence."""
 
 
-def sample_walks(
-    terrain: Terrain, starts: Starts, seed: int, settings: PathsConfig, reads: Reads | None = None
-) -> Sampled:
-    """Draw a walk for each start by the settings' ``relation_preference`` and ``look_ahead``."""
+def sample_walks(terrain: Terrain, starts: Starts, seed: int, reads: Reads | None = None) -> Sampled:
+    """Draw a walk for each start: by a relation where there is one, and only where an answer stays in reach."""
     if terrain.links is None and terrain.relations is None:
         raise ValueError("no links and no relations: expected at least one kind of edges to walk on")
     count, steps = len(starts.nodes), int(starts.lengths.max()) if len(starts.lengths) else 0
@@ -219,17 +217,15 @@ def sample_walks(
     for first in range(0, max(count, 1), BATCH):
         cut = slice(first, first + BATCH)
         some = Starts(starts.nodes[cut], starts.lengths[cut], starts.identities[cut], starts.bits[cut])
-        parts.append(_Batch(terrain, some, seed, settings, steps, reads).walk())
+        parts.append(_Batch(terrain, some, seed, steps, reads).walk())
     columns = ("nodes", "edges", "related", "whole", "refused")
     return Sampled(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 
 class _Batch:
-    def __init__(
-        self, terrain: Terrain, starts: Starts, seed: int, settings: PathsConfig, steps: int, reads: Reads | None
-    ) -> None:
+    def __init__(self, terrain: Terrain, starts: Starts, seed: int, steps: int, reads: Reads | None) -> None:
         count = len(starts.nodes)
-        self.terrain, self.seed, self.settings, self.reads = terrain, seed, settings, reads
+        self.terrain, self.seed, self.reads = terrain, seed, reads
         self.lengths = starts.lengths.astype(np.int64)
         self.bits = starts.bits.astype(np.uint16)
         self.keys = make_keys(seed, starts.identities)
@@ -256,24 +252,13 @@ class _Batch:
 
     def _judge_ends(self) -> Mask:
         walks = np.arange(len(self.lengths))
-        whole: Mask = self.nodes[self.lengths, walks] >= 0
-        if self.terrain.reach is not None and not self.settings.look_ahead:
-            ends = self.terrain.reach.take(self.nodes[self.lengths, walks])
-            far = whole & ((ends >> self.bits) & 1 == 0)
-            self.count(walks[far], _FAR)
-            whole &= ~far
-        return whole
+        return self.nodes[self.lengths, walks] >= 0
 
     def _take_step(self, step: int, walks: Numbers) -> Mask:
         links, relations = self.terrain.links, self.terrain.relations
         moved = np.zeros(len(walks), dtype=bool)
-        if links is None or relations is None:
-            choosing = [(links or relations, links is None, ~moved)]
-        else:
-            first = draw_units(self.keys[walks], _count_choice(step, "coin")) < self.settings.relation_preference
-            choosing = [(relations, True, first), (links, False, ~moved), (relations, True, ~first)]
-        for rows, related, who in choosing:
-            (chosen,) = np.nonzero(who & ~moved)
+        for rows, related in ((relations, True), (links, False)):
+            (chosen,) = np.nonzero(~moved)
             if len(chosen) and rows is not None:
                 moved[chosen] = _WalkStep(self, rows, related, step, walks[chosen]).choose()
         return moved
@@ -356,7 +341,7 @@ class _WalkStep:
         batch, walks = self.batch, self.walks.take(who)
         flags = batch.terrain.flags.take(targets)
         reasons: Bits = batch.reason_of_flags.take(flags & np.uint8(self.rows.closed))
-        if batch.terrain.reach is not None and batch.settings.look_ahead:
+        if batch.terrain.reach is not None:
             left = (batch.lengths.take(walks) - self.step - 1).astype(np.uint16)
             far = (batch.terrain.reach.take(targets) >> (batch.bits.take(walks) + left)) & 1 == 0
             reasons[far & (reasons == 0)] = _FAR
@@ -475,12 +460,6 @@ def extend_reach(ends: Bits, edges: Sequence[Rows], flags: Bits, steps: int) -> 
 def find_bit(split: Split, steps: int) -> int:
     """Return the lowest bit of a split's marks when the longest walk has so many steps."""
     return SPLITS.index(split) * (steps + 1)
-
-
-def show_mark(marks: Marks, split: Split, left: int, steps: int) -> Mask:
-    """Return which nodes lead to an answer of a split in exactly so many steps."""
-    mask: Mask = (marks >> np.uint16(find_bit(split, steps) + left)) & np.uint16(1) == 1
-    return mask
 
 
 def _join_rows(rows: Rows, values: Bits, joined: Bits) -> None:
@@ -606,10 +585,6 @@ class WalkGraph:
         """The arrays that are walked on."""
         return Terrain(self._links, self._relations, self.flags, self.marks, self._ratings)
 
-    def can_reach(self, split: Split, left: int) -> Mask:
-        """Return for each node whether so many more steps can end at an answer of the split."""
-        return show_mark(self.marks, split, left, self._steps)
-
     def lengths_from(self, node: int, split: Split) -> list[tuple[int, float]]:
         """Return the path lengths that can be walked from a seed, with their weights, which are above 0."""
         marks, settings = int(self.marks[node]) >> find_bit(split, self._steps), self.rules.settings
@@ -629,7 +604,7 @@ class WalkGraph:
         if not lengths.all():
             raise ValueError(f"no answer in reach of node {int(nodes[lengths == 0][0])}: call lengths_from first")
         starts = Starts(nodes, lengths, identities, bits)
-        sampled = sample_walks(self.terrain, starts, seed, self.rules.settings, self._read_links)
+        sampled = sample_walks(self.terrain, starts, seed, self._read_links)
         choices = draw_units(keys, _ATTRIBUTE).tolist()
         return [Drawn(order, sampled, row, choices[row]) for row, order in enumerate(orders)]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from pipelines.agent.agreement import Interval, bound_mean
-from pipelines.checks.limits import bound_gold
+from pipelines.checks.limits import COMMONEST, ONE_ANSWER, bound_gold
 from pipelines.checks.sets import (
     Pictured,
     group_guessed,
@@ -29,6 +29,10 @@ from pipelines.graph.odds import read_gold_share
 from pipelines.release.wording import QuestionWords, score_wording
 from schemas.proofs import Answer
 
+WORDING = 0.1
+"""Gate: largest share that a classifier of the words alone gets right, by its interval's lower end."""
+LEAST_ROWS, LEAST_ASKING = 30, 4
+"""Questions from which a share is judged, and those of a relation; fewer are too few."""
 DIGITS = 4
 TEST, TRAIN = "test", "train"
 Verdict = Literal["met", "met where measured", "not met", "too few to judge", "not measured"]
@@ -104,19 +108,18 @@ def _describe(interval: Interval) -> dict[str, float]:
 def measure_guessability(rows: Sequence[Guessed], settings: ReleasesConfig) -> dict[str, Row]:
     """Return what each guesser scores, over all questions and in each split, with its gate and the verdict.
 
-    A share is judged from ``gates.least_rows`` questions on. The gold share is judged row by row, whatever the number.
+    A share is judged from :data:`LEAST_ROWS` questions on. The gold share is judged row by row, whatever the number.
     """
-    gates = settings.gates
     right = score_wording([row.words for row in rows])
     table: dict[str, Row] = {}
     for scope in ("", *sorted({row.split for row in rows})):
         own = [place for place, row in enumerate(rows) if scope in ("", row.split)]
         chosen, ending = [rows[place] for place in own], f", {scope}" if scope else ""
-        table[f"commonest answer{ending}"] = _judge_commonest(chosen, settings)
+        table[f"commonest answer{ending}"] = _judge_commonest(chosen)
         if scope:
             table[f"without the picture{ending}"] = _judge_gold(chosen, settings)
-        table[f"words alone{ending}"] = _judge_wording(right, own, settings)
-    table["one answer of an attribute"] = _judge_variety(rows, gates.one_answer, gates.least_asking)
+        table[f"words alone{ending}"] = _judge_wording(right, own)
+    table["one answer of an attribute"] = _judge_variety(rows, ONE_ANSWER, LEAST_ASKING)
     return table
 
 
@@ -126,14 +129,14 @@ def _judge(value: float, questions: int, most: float, least: int) -> Verdict:
     return "met" if value <= most else NOT_MET
 
 
-def _judge_commonest(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
+def _judge_commonest(rows: Sequence[Guessed]) -> Row:
     # Of few questions of an attribute: the commonest of domain and type.
     groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row, group in zip(rows, group_guessed([(row.relation, row.kind) for row in rows]), strict=True):
         groups[group][row.answer] += 1
-    right, most = sum(map(count_right, groups.values()), 0.0), settings.gates.commonest
+    right, most = sum(map(count_right, groups.values()), 0.0), COMMONEST
     interval = bound_mean(right, len(rows), 1.0)
-    verdict = _judge(interval.middle, len(rows), most, settings.gates.least_rows)
+    verdict = _judge(interval.middle, len(rows), most, LEAST_ROWS)
     return {"questions": len(rows), **_describe(interval), "most": most, "verdict": verdict}
 
 
@@ -147,13 +150,13 @@ def _judge_gold(rows: Sequence[Guessed], settings: ReleasesConfig) -> Row:
     return counted | {"most": most, "verdict": verdict if shares else "not measured"} | largest
 
 
-def _judge_wording(right: Mapping[int, bool], own: Sequence[int], settings: ReleasesConfig) -> Row:
-    gates, told = settings.gates, [right[place] for place in own if place in right]
+def _judge_wording(right: Mapping[int, bool], own: Sequence[int]) -> Row:
+    told = [right[place] for place in own if place in right]
     interval = bound_mean(sum(told), len(told), 1.0)
-    verdict = _judge(interval.low, len(told), gates.wording, gates.least_rows)
-    if not right and len(own) >= gates.least_rows:
+    verdict = _judge(interval.low, len(told), WORDING, LEAST_ROWS)
+    if not right and len(own) >= LEAST_ROWS:
         verdict = "not measured"
-    return {"questions": len(told), **_describe(interval), "most": gates.wording, "verdict": verdict}
+    return {"questions": len(told), **_describe(interval), "most": WORDING, "verdict": verdict}
 
 
 def _judge_variety(rows: Sequence[Guessed], most: float, least: int) -> Row:
@@ -191,4 +194,4 @@ def check_guessability(table: Mapping[str, Row]) -> None:
               f"{REMEDIES[name.partition(',')[0]]}"
               for name, row in table.items() if row["verdict"] == NOT_MET]  # fmt: skip
     if failed:
-        raise GateNotMet(f"guessing: {' | '.join(failed)}, or widen the gate under releases.gates")
+        raise GateNotMet(f"guessing: {' | '.join(failed)}")

@@ -49,6 +49,8 @@ from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
 from schemas.manifest import FileEntry
 
 DATASETS: tuple[Dataset, ...] = ("sft", "rl", "vqa", "bridgevqa", "exam")
+SHARD_BYTES = 400_000_000
+"""Largest Parquet file, bytes before compression: what the Hub's viewer reads at once."""
 READ_ONLY = 0o444
 REWARDS = "rewards.py"
 ATTRIBUTION = "ATTRIBUTION.tsv"
@@ -139,7 +141,7 @@ class _Draft:
         for split, weights in sorted(self.weights.items()):
             entries = [entry for entry in self.entries if entry.split == split]
             memory = 0
-            for name, places in plan_shards(split, weights, self.context.settings.shard_bytes):
+            for name, places in plan_shards(split, weights, SHARD_BYTES):
                 rows = (make_row(read(entries[index]), index) for index in places)
                 entry, size = write_shard_file(staging / "data" / name, schema, rows)
                 files.append(entry)

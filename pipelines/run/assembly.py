@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from pipelines.agent.acceptance import Cascade
-from pipelines.agent.attempts import PictureSwaps, Preset, Searches, make_plan
+from pipelines.agent.attempts import MAX_SEARCHES, SEARCH_HITS, Preset, Searches, make_plan
 from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
-from pipelines.agent.choosing import DistractorFetcher, EaseRater, PictureChooser
-from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
+from pipelines.agent.choosing import FETCHED_OTHERS, DistractorFetcher, EaseRater, PictureChooser
+from pipelines.agent.depicting import LISTED, CandidateLister, ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.guiding import Guide
 from pipelines.agent.injecting import Askings
@@ -42,7 +42,7 @@ from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsCon
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.graph.proofs import AnchorRules, InjectionRules
+from pipelines.graph.proofs import PAGE_WORDS, AnchorRules, InjectionRules
 from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
@@ -56,7 +56,6 @@ from pipelines.run.models import (
     make_file_search,
     make_image_metadata,
     make_wikidata_source,
-    open_later,
 )
 from pipelines.run.plugins import find_prompt_folder
 from pipelines.run.reviewing import read_decisions
@@ -104,6 +103,18 @@ if TYPE_CHECKING:
     from pipelines.services.clients.encoder import OpenClipEncoder
     from pipelines.services.clients.turns import Turns
 
+ANSWER_TOKENS = 6
+"""Longest answer, white-space tokens: longer ones are seldom given word for word (VSearcher, 2.2)."""
+NEWS_WORDS = 900
+"""Words of an article of the news that a model is shown: nearly all are shorter."""
+NEWS_OTHERS = 3
+"""Further articles that name the bridge, where the second fact is sought."""
+NEWS_ANCHORS = 1
+"""Things in a picture about which a question is tried; one a picture is released."""
+LEAST_MARK = 3
+"""Least mark, 1 to 5, for what a curious person would ask about a concept: the middle."""
+SMALL_CORPUS = 1_000_000
+"""Articles under which the gates of ``seeds.small_corpus`` count."""
 NEAR_BITS = 4.0
 """Most bits in which perceptual hashes of one picture differ after scaling or saving it again."""
 NEAR_COSINE = 0.05
@@ -116,9 +127,8 @@ def has_clip() -> bool:
 
 
 def picks_clip(config: RunConfig) -> bool:
-    """Say whether an encoder ranks pictures: if configured, or by default if weights and the extra are installed."""
-    ranker = config.groundings.ranker
-    return ranker == "clip" or (ranker == "auto" and bool(config.encoder.pretrained) and has_clip())
+    """Say whether an encoder ranks pictures: where weights are named and the extra is installed."""
+    return bool(config.encoder.pretrained) and has_clip()
 
 
 @dataclass
@@ -206,11 +216,11 @@ class Seeing:
         """The ranker of an anchor's candidate pictures."""
         if not picks_clip(self.config):
             return MetadataRanker(self.corpus)
-        return ClipRanker(self.corpus, self.encoder, self.config.groundings, self.config.seed)
+        return ClipRanker(self.corpus, self.encoder, self.config.seed)
 
     @property
     def _searches_by_likeness(self) -> bool:
-        return self.config.image_search.method == "clip"
+        return self.config.tools.image_search == "clip"
 
     def find_engine(self, name: OcrEngine) -> Ocr:
         """Return an OCR engine, recorded unless it is the text layer of the toy world.
@@ -227,13 +237,13 @@ class Seeing:
 
     def make_lister(self) -> CandidateLister:
         """Return the lister of an anchor's candidate pictures."""
-        config, roles, limit = self.config.commons, self.roles, self.config.groundings.candidates
+        config, roles, limit = self.config.commons, self.roles, LISTED
         epoch = self.roles.find_epoch("commons")
-        metadata = make_image_metadata(config, roles.replies, epoch) if config.fetch else None
-        search = make_file_search(config, roles.replies, epoch) if config.search else None
+        metadata = make_image_metadata(self.config, roles.replies, epoch) if config.fetch else None
+        search = make_file_search(self.config, roles.replies, epoch) if config.search else None
         fetch = None
         if config.fetch:
-            fetching = make_file_fetch(config, roles.replies.turns)
+            fetching = make_file_fetch(self.config, roles.replies.turns)
             fetch = RecordedFileFetch(fetching, roles.replies, epoch, pictures=roles.pictures)
         return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
 
@@ -249,7 +259,7 @@ class Seeing:
 
     def _make_rater(self, search: ImageSearch) -> EaseRater:
         near = NEAR_COSINE if self._searches_by_likeness else NEAR_BITS
-        return EaseRater(search, self.roles.pictures, near, self.config.groundings.training_pixels)
+        return EaseRater(search, self.roles.pictures, near)
 
     def make_enhancements(self) -> Enhancements:
         """Return the stage that degrades pictures and sets them in scenes."""
@@ -262,19 +272,18 @@ class Seeing:
             make_repairs(self.upscaler, has_opencv()),
             self.config.enhancements,
             self.config.seed,
-            self.config.releases.image_results,
             self._make_scenes(),
         )
 
     def _make_scenes(self) -> SceneMaker | None:
         """Return what sets pictures in scenes; None where no share of them is."""
         config = self.config
-        if not config.high_resolution.share:
+        if not config.enhancements.high_resolution:
             return None
-        splits, training = SplitRule(config.splits, config.seed), config.groundings.training_pixels
+        splits = SplitRule(config.splits, config.seed)
         parts = (self.corpus, self.roles.pictures, self.later_search, splits)
         locator = self.roles.ask("judge", "locate_object") if "judge" in config.roles else None
-        return SceneMaker(*parts, config.high_resolution, training, config.seed, locator)
+        return SceneMaker(*parts, config.enhancements.high_resolution, config.seed, locator)
 
     def close(self) -> None:
         """Close the encoder with its cache, threads and model."""
@@ -318,17 +327,17 @@ def make_text_search(config: LiveConfig, turns: "Turns | None" = None) -> TextSe
     return LiveSearch(config.search, config.search_url, config.search_key_env, open_client(config, turns))
 
 
-def make_reader(config: LiveConfig, turns: "Turns | None" = None) -> PageReader:
+def make_reader(config: LiveConfig, contact: str, turns: "Turns | None" = None) -> PageReader:
     """Return the reader of pages.
 
     Raises:
         ConfigError: if pages are to be fetched here and trafilatura is not installed.
     """
-    guard = Guard(ports=frozenset(config.ports))
+    guard = Guard()
     if config.reader == "jina":
         client = open_client(config, turns)
         return JinaReader("jina", config.reader_url, config.reader_key_env, client, guard=guard)
-    return DirectReader(config.contact, open_client(config, turns), guard)
+    return DirectReader(contact, open_client(config, turns), guard)
 
 
 def make_image_search(config: LiveConfig, pictures: PictureStore, turns: "Turns | None" = None) -> ImageSearch:
@@ -338,13 +347,13 @@ def make_image_search(config: LiveConfig, pictures: PictureStore, turns: "Turns 
         ConfigError: if the service takes addresses and ``picture_base`` names none.
     """
     service = (config.images, config.images_url, config.images_key_env, open_client(config, turns))
-    guard = Guard(ports=frozenset(config.ports))
+    guard = Guard()
     return LiveImageSearch(*service, pictures=pictures, picture_base=config.picture_base, guard=guard)
 
 
 def open_client(config: LiveConfig, turns: "Turns | None" = None) -> HttpClient:
     """Return a client within the limits of the live tools, those of all processes that share turns."""
-    return HttpClient(config.rate, config.concurrency, config.tries, config.timeout, config.reply_bytes, turns=turns)
+    return HttpClient(config.rate, turns=turns)
 
 
 @dataclass
@@ -383,7 +392,7 @@ class Acting:
     def make_searches(self) -> Searches:
         """Return the searches that difficulty's attempts are given: those of the teacher."""
         texts, images = self.live_searches or (self.corpus_search, self.seeing.later_search)
-        return Searches(texts, images, self.roles.pictures, self.config.difficulty.search_hits)
+        return Searches(texts, images, self.roles.pictures, SEARCH_HITS)
 
     def make_agent(self, role: str = "teacher") -> Agent:
         """Return the teacher with its tools, or a solver that may make as many searches as are configured.
@@ -393,11 +402,11 @@ class Acting:
         """
         rollouts, roles = self.config.rollouts, self.roles
         if role != "teacher":
-            rollouts = rollouts.model_copy(update={"max_calls": self.config.difficulty.max_searches})
+            rollouts = rollouts.model_copy(update={"max_calls": MAX_SEARCHES})
         dialect = find_dialect(rollouts.dialect)
         return Agent(
             roles.find_model(role),
-            dialect.load_prompt(find_prompt_folder(self.config.prompts), self.config.prompts.versions),
+            dialect.load_prompt(find_prompt_folder(self.config)),
             self._make_tools(),
             rollouts,
             make_sampling(self.config.models[role]),
@@ -419,9 +428,8 @@ class Acting:
             config.trajectories,
             roles.make_jury(),
             ProcessJury(roles.ask("judge", "judge_process")) if marked else None,
-            UnscoredWatch(config.judging.max_unscored, config.judging.min_attempts),
+            UnscoredWatch(self.config.runtime.unscored),
             open_tokenizer(Path(tokenizer)) if tokenizer else EstimatedTokens(),
-            config.rollouts.fatal_errors,
             Verifier(roles.ask("judge", "verify_trajectory")) if verified else None,
         )
 
@@ -431,7 +439,11 @@ class Acting:
         texts, images = self.live_searches or (self.corpus_search, self.seeing.shown_search)
         reader: PageReader | None = self.roles.plugins.find_tool("pages")
         if reader is None:
-            reader = make_reader(self.config.live, self.roles.replies.turns) if live else LocalPages(self.corpus)
+            reader = (
+                make_reader(self.config.live, self.config.contact, self.roles.replies.turns)
+                if live
+                else LocalPages(self.corpus)
+            )
         return ToolBox(
             text_search=texts,
             image_search=images,
@@ -485,8 +497,6 @@ def list_sources(method: str, pooled: bool) -> Mapping[str, tuple[str, ...]]:
     return {name: sources for name, sources in own.items() if name not in rest} | merged | rest
 
 
-PHRASINGS = {"direct": 3, "reasoned": 4}
-"""Versions of the prompt answer_question, by ``difficulty.phrasing``."""
 SEARCHING = frozenset(["difficulty", "enhancements", "rollouts"])
 """Stages that search by picture among all that groundings fetched."""
 CHECKED = frozenset(["paths", "questions", "rewrites", "bridges", "groundings", "rollouts", "trajectories"])
@@ -554,7 +564,7 @@ class Assembly:
     @cached_property
     def small(self) -> bool:
         """Whether the gates for small corpora are used."""
-        return len(self.corpus.article_nodes()) < self.config.seeds.small_corpus.below_articles
+        return len(self.corpus.article_nodes()) < SMALL_CORPUS
 
     @cached_property
     def hub_in_degree(self) -> int:
@@ -565,27 +575,19 @@ class Assembly:
 
     @cached_property
     def ground(self) -> Indexes:
-        """The corpus with the indexes of the checks, and the other dump if one is configured."""
-        other = self.config.questions.other_corpus
-        return Indexes(self.corpus, open_later(Path(other), self.corpus) if other else None)
+        """The corpus with the indexes of the checks."""
+        return Indexes(self.corpus)
 
     @cached_property
     def answer_limits(self) -> Thresholds:
         """Thresholds that every answer must meet."""
-        own = self.config.questions
-        demanded = {
-            "agreement": own.agreement,
-            "volatile": own.volatile,
-            "answer_share": own.max_answer_share,
-            "read_pages": own.read_pages,
-        }
-        return UNCOUNTED.model_copy(update=demanded)
+        own = self.config.questions.model_dump(include={"agreement", "volatile", "read_pages"})
+        return UNCOUNTED.model_copy(update=own | {"answer_share": self.config.questions.max_answer_share})
 
     @cached_property
     def graph(self) -> WalkGraph:
         """The link graph with the walk rules applied."""
-        tokens = self.config.questions.max_answer_tokens
-        rules = WalkRules(self.config.walked, self.hub_in_degree, tokens, self.splits)
+        rules = WalkRules(self.config.paths, self.hub_in_degree, ANSWER_TOKENS, self.splits)
         return WalkGraph(self.corpus, rules, self.ground.relations, self.workspace.derived)
 
     @cached_property
@@ -645,7 +647,7 @@ class Assembly:
     def limits(self) -> Limits:
         """What a release may keep."""
         injections, releases = self.config.injections, self.config.releases
-        mixed = self.config.method == "injection" and releases.rounds_tolerance < 1.0
+        mixed = self.config.method == "injection"
         total = sum(injections.weights)
         shares = {number: weight / total for number, weight in zip(injections.rounds, injections.weights, strict=True)}
         return Limits(releases, self.apart, self.benchmarks, shares if mixed else {}, self.quotas)
@@ -654,7 +656,7 @@ class Assembly:
     def benchmarks(self) -> Benchmarks:
         """What no question may overlap with."""
         digest = partial(digest_input, workspace=self.workspace)
-        return Benchmarks(self.config.releases.benchmarks, digest, self.workspace.derived)
+        return Benchmarks(self.config.releases.benchmarks, digest)
 
     @cached_property
     def apart(self) -> Apart:
@@ -670,7 +672,7 @@ class Assembly:
     def seed_gate(self) -> SeedsConfig:
         """The settings of seeds that count for this corpus."""
         seeds, small = self.config.seeds, self.config.seeds.small_corpus
-        own = small.model_dump(include={"min_in_degree", "require_infobox", "require_image"}) if self.small else {}
+        own = small.model_dump(exclude={"hub_share"}) if self.small else {}
         return seeds.model_copy(update={"hub_in_degree": self.hub_in_degree, **own})
 
     def _build_seeds(self) -> AnyStage:
@@ -682,12 +684,10 @@ class Assembly:
         )
         asked = self.config.commons.endpoint and gate.require_image
         metadata = (
-            make_image_metadata(self.config.commons, self.roles.replies, self.roles.find_epoch("commons"))
-            if asked
-            else None
+            make_image_metadata(self.config, self.roles.replies, self.roles.find_epoch("commons")) if asked else None
         )
         if self.config.method == "concepts":
-            return Concepts(self.corpus, gate, self.config.concepts, self.splits, self.config.seed, metadata)
+            return Concepts(self.corpus, gate, self.splits, self.config.seed, metadata)
         draws = self.quotas.draws if self.quotas else ()
         walked = bool(draws) and self.config.method == "paths"
         reach, walks = (self._list_lengths, repr(self.graph.rules)) if walked else (None, "")
@@ -706,9 +706,9 @@ class Assembly:
 
     def _build_paths(self) -> Paths:
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
-        hub = self.hub_in_degree if self.config.rewrites.forbid_shortcuts else None
+        hub = self.hub_in_degree
         shares = {split: bound_gold(self.config.releases, split) for split in get_args(Split)}
-        demands = PathDemands(limits, self.config.questions.max_answer_tokens, hub, shares)
+        demands = PathDemands(limits, ANSWER_TOKENS, hub, shares)
         releases, used = self.config.releases, self.quotas.used if self.quotas else ()
         kept = (releases.max_per_answer, releases.max_answer_share)
         return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), kept, used)
@@ -722,7 +722,7 @@ class Assembly:
         return Guide(self.ground, self.graph, extracting, choosing, judging)
 
     def _build_questions(self) -> AnyStage:
-        config, audit, limits = self.config.questions, self.config.checks.audit, self.answer_limits
+        config, limits = self.config.questions, self.answer_limits
         if self.config.method in ("injection", "concepts"):
             concepts = self._make_concept_asker() if self.config.method == "concepts" else None
             return Initials(
@@ -731,10 +731,9 @@ class Assembly:
                 self.reader,
                 self.pages,
                 concepts.limits if concepts else limits,
-                config.max_answer_tokens,
+                ANSWER_TOKENS,
                 self.splits,
-                self.config.injections.page_words,
-                audit,
+                PAGE_WORDS,
                 concepts,
             )
         asking = self.roles.ask("writer", "write_question", 4)
@@ -744,10 +743,9 @@ class Assembly:
             self.reader,
             self.pages,
             limits,
-            config.max_answer_tokens,
+            ANSWER_TOKENS,
             self.splits,
             config.obfuscated_answers,
-            audit,
             (self.config.paths.max_answer_share, self.config.paths.max_relation_share),
         )
 
@@ -758,13 +756,13 @@ class Assembly:
             self.roles.ask("writer", "ask_concept"),
             self.roles.ask("evaluator", "classify_question"),
         )
-        tokens, words = self.config.questions.max_answer_tokens, self.config.injections.page_words
-        mark = self.config.concepts.least_mark
-        return ConceptAsker(self.ground, asking, classifying, self.reader, limits, tokens, words, mark)
+        return ConceptAsker(
+            self.ground, asking, classifying, self.reader, limits, ANSWER_TOKENS, PAGE_WORDS, LEAST_MARK
+        )
 
     def _build_rewrites(self) -> AnyStage:
         if self.config.method == "concepts":
-            return Samples(self.config.concepts.kept, self.config.concepts.spread)
+            return Samples()
         if self.config.method == "injection":
             return self._build_injections()
         proposing, rewriting = (
@@ -778,9 +776,7 @@ class Assembly:
             self.reader,
             self.config.rewrites,
             self.hub_in_degree,
-            self.config.questions.max_answer_tokens,
-            self.config.checks.audit,
-            self.config.ablations.fuzzing,
+            ANSWER_TOKENS,
         )
 
     def _build_injections(self) -> Injections:
@@ -790,9 +786,8 @@ class Assembly:
             config.rewrites,
             min_answers=config.groundings.min_answers,
             hub_in_degree=self.hub_in_degree,
-            max_answer_tokens=config.questions.max_answer_tokens,
+            max_answer_tokens=ANSWER_TOKENS,
             seed=config.seed,
-            audit=config.checks.audit,
         )
         anchors = AnchorRules(self.splits, config.groundings)
         askings = Askings(
@@ -803,66 +798,71 @@ class Assembly:
         return Injections(self.ground, askings, self.reader, anchors, rules, self.apart)
 
     def _build_anchors(self) -> Anchors:
-        news, asking = self.config.news, self.roles.ask("writer", "name_anchors")
-        numbers = (news.anchors, news.page_words)
+        asking = self.roles.ask("writer", "name_anchors")
+        numbers = (NEWS_ANCHORS, NEWS_WORDS)
         return Anchors(self.corpus, asking, self.roles.pictures, self.splits, *numbers, self.seeing.reader)
 
     def _build_bridges(self) -> Bridges:
-        news, roles = self.config.news, self.roles
+        roles = self.roles
         asked = (roles.ask("writer", "find_bridge"), roles.ask("writer", "ask_bridge"))
         judging = roles.ask("evaluator", "judge_chain")
-        numbers = (news.page_words, news.others, self.config.questions.max_answer_tokens)
-        return Bridges(self.corpus, *asked, judging, *numbers, self.config.checks.audit)
+        numbers = (NEWS_WORDS, NEWS_OTHERS, ANSWER_TOKENS)
+        return Bridges(self.corpus, *asked, judging, *numbers)
 
     def _build_groundings(self) -> AnyStage:
         if self.config.method == "news":
             return Reviews(read_decisions(self.config.news.decisions))
         asking = self.roles.ask("rewriter", "refer_to_anchor", 3)
-        commons, lister, audit = self.config.commons, self.seeing.make_lister(), self.config.checks.audit
-        others = DistractorFetcher(lister, commons.distractors, self.config.seed) if commons.fetch else None
+        commons, lister = self.config.commons, self.seeing.make_lister()
+        others = DistractorFetcher(lister, FETCHED_OTHERS, self.config.seed) if commons.fetch else None
         chooser = self.seeing.make_chooser(lister)
-        named = not self.config.ablations.fuzzing
         settings, plugged = self.config.groundings, self.roles.plugins.checks
-        return Groundings(self.ground, chooser, asking, settings, self.reader, audit, others, named, plugged)
+        return Groundings(self.ground, chooser, asking, settings, self.reader, others, plugged)
 
     def _build_pools(self) -> Pools:
-        longest = self.config.questions.max_answer_tokens
         digest = partial(digest_input, workspace=self.workspace)
         read = {pool.name: self.roles.plugins.load("sources", pool.plugin) for pool in self.config.pools if pool.plugin}
-        return Pools(self.config.pools, self.roles.pictures, self.splits, longest, digest, read)
+        return Pools(self.config.pools, self.roles.pictures, self.splits, ANSWER_TOKENS, digest, read)
 
     def _build_mixtures(self) -> Mixtures:
         kind = Mixtures if self.config.method == "pools" else WalkedMixtures
         return kind({pool.name: pool.share for pool in self.config.pools}, self.config.seed)
 
     def _build_difficulty(self) -> AnyStage:
-        difficulty, judging = self.config.difficulty, self.config.judging
+        difficulty = self.config.difficulty
         if difficulty.preset != "fvqa":
             return self.build_measuring(difficulty.preset)
         agent, rater = self.acting.make_agent("solver"), self.seeing.make_late_rater()
-        watch = UnscoredWatch(judging.max_unscored, judging.min_attempts)
-        contest = partial(check_alternative, self.ground) if difficulty.alternatives else None
-        return ChosenSearches(agent, self.roles.make_jury(), difficulty, make_oracle, watch, contest, rater)
+        watch = UnscoredWatch(self.config.runtime.unscored)
+        contest = partial(check_alternative, self.ground) if self.config.method != "news" else None
+        parts = (agent, self.roles.make_jury(), difficulty, make_oracle, watch, contest, rater)
+        return ChosenSearches(*parts, at_once=self._batches)
+
+    @property
+    def _batches(self) -> bool:
+        """Whether the solver is asked in batches, which may take a day each."""
+        return "solver" in self.config.roles and self.config.models["solver"].mode == "batch"
 
     def build_measuring(self, preset: Preset) -> MeasuredDifficulty:
         """Build the stage difficulty with the conditions of a preset."""
-        difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
-        off = self.config.ablations.filters_off
-        plan = make_plan(preset, difficulty.max_correct, difficulty.probe_attempts > 0, off)
-        version = PHRASINGS[difficulty.phrasing]
+        difficulty, roles = self.config.difficulty, self.roles
+        plan = make_plan(preset, difficulty.probe_attempts > 0)
+        # VSearcher asks for a short phrase at once; the others let the solver think.
+        version = 3 if preset == "vsearcher" else 4
+        judged = plan.judges_picture and "judge" in self.config.roles
         return MeasuredDifficulty(
-            solvers={role: roles.ask(role, "answer_question", version) for role in plan.list_roles()},
+            solver=roles.ask("solver", "answer_question", version),
             jury=roles.make_jury(),
             searches=self.acting.make_searches(),
             plan=plan,
             settings=difficulty,
-            watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
-            swaps=PictureSwaps(self.ground, self.roles.pictures),
-            contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
+            watch=UnscoredWatch(self.config.runtime.unscored),
+            contest=partial(check_alternative, self.ground) if self.config.method != "news" else None,
             list_endings=partial(list_endings, self.ground.corpus),
-            picture_judge=roles.ask("judge", "judge_picture") if "judge" in self.config.roles else None,
+            picture_judge=roles.ask("judge", "judge_picture") if judged else None,
             rater=self.seeing.make_late_rater(),
             covered=self.corpus.manifest.language in COVERED,
+            at_once=self._batches,
         )
 
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
@@ -892,7 +892,7 @@ class Assembly:
                 digest,
                 gathers,
                 count_in_flight(self.config, stage),
-                self.config.health,
+                self.config.runtime.unusable,
                 plugins.list_deciding(stage),
                 planned[after].place if after else "",
             )

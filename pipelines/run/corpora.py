@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
 from pipelines.corpus.articles import DUMP, name_source, read_articles, write_news
+from pipelines.corpus.commons import find_licence_url
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files
 from pipelines.corpus.store import Corpus
@@ -86,7 +87,7 @@ def settle_source(config: RunConfig, workspace: Workspace, reporter: Reporter) -
         workspace.news.mkdir(parents=True, exist_ok=True)
         clear_temps(workspace.news)
         fetched = _find_fetched(config, workspace, source)
-        write_news(source, export.parent, news.licence, news.licence_url, fetched)
+        write_news(source, export.parent, news.licence, find_licence_url(news.licence), fetched)
     return CorpusConfig(dump=str(export))
 
 
@@ -97,15 +98,14 @@ def find_export(config: RunConfig, workspace: Workspace, reporter: Reporter) -> 
         ConfigError: if there is no such source or world.
     """
     source, news = _find_source(config, workspace, reporter), config.news
-    name = name_source(source, news.licence, news.licence_url, _find_fetched(config, workspace, source))
+    name = name_source(source, news.licence, find_licence_url(news.licence), _find_fetched(config, workspace, source))
     return workspace.news / name / DUMP
 
 
 def _make_fetcher(config: RunConfig, workspace: Workspace) -> NewsPictures:
     live = config.live
-    client = HttpClient(live.rate, live.concurrency, live.tries, live.timeout, live.reply_bytes)
-    guard = Guard(ports=frozenset(live.ports))
-    return NewsPictures(workspace.news / "pictures", config.news.contact, client, guard)
+    client = HttpClient(live.rate)
+    return NewsPictures(workspace.news / "pictures", config.contact, client, Guard())
 
 
 def _list_addresses(source: Path) -> Iterator[str]:

@@ -118,7 +118,7 @@ class ChainBoard:
         board = cls(chain, [reporter.fork() for _ in chain], written, {name: set(own) for name, own in written.items()})
         rows = sum(each.rows_out for each in read_source(chain[0]).shards if find_shard(chain[0], each) is None)
         for plan, own in zip(chain, board.reporters, strict=True):
-            board.healths[plan.name] = Health(plan.name, plan.limits)
+            board.healths[plan.name] = Health(plan.name, plan.unusable)
             own.begin(plan.name, rows if plan is chain[0] else 0)
         return board
 

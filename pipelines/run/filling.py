@@ -1,22 +1,15 @@
 """Rounds of drawing until target sizes are met: each runs the stages up to selections, and counts what they keep.
 
-A round is a whole run with more seeds than the one before. Its first shards are made of the rows of that one, so they
-are taken over, and the stages of the last round look as if all seeds had been drawn at once.
+A round is a whole run with more seeds than the one before. For the rows of that one all replies are recorded, and the
+stages of the last round look as if all seeds had been drawn at once.
 """
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Self
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from pipelines.checks.quotas import Aim, Quotas, Stratum, name_stratum, place_question
-from pipelines.files import replacing
-from pipelines.ids import digest_file
 from pipelines.run.assembly import Assembly
 from pipelines.run.quotas import (
     TargetPlan,
@@ -29,14 +22,12 @@ from pipelines.run.quotas import (
     read_usage,
 )
 from pipelines.run.runner import PlannedStage
-from pipelines.run.shards import ROW_GROUP, read_parts
-from pipelines.run.stage import RecordStage
-from pipelines.run.workspace import write_model
+from pipelines.run.shards import read_parts
 from schemas.datasets import Enhancement, ReleaseEntry
-from schemas.manifest import FileEntry, ShardSidecar, Usage
+from schemas.manifest import Usage
 
-RunRound = Callable[[Sequence[PlannedStage], Sequence[PlannedStage]], bool]
-"""Makes what is missing of a round's stages, given the stages of the round before; says whether all are sealed."""
+RunRound = Callable[[Sequence[PlannedStage]], bool]
+"""Makes what is missing of a round's stages; says whether all are sealed."""
 
 
 @dataclass(slots=True)
@@ -71,15 +62,15 @@ class Filling:
         """
         following: Quotas | None = self.quotas
         while following is not None:
-            quotas, before = following, self.planned
+            quotas = following
             self._begin(quotas)
             last = [plan.name for plan in self.planned].index("selections")
-            if not run(self.planned[: last + 1], before):
+            if not run(self.planned[: last + 1]):
                 return
             counts = count_round(self.planned, quotas, self._read_usage())
             following = self.plan.draw_more(quotas, counts)
             if following is None and quotas.rows and teach:
-                if not run(self.planned, before):
+                if not run(self.planned):
                     return
                 following = self.plan.ask_more(quotas, counts, count_rows(self.planned, quotas))
 
@@ -89,12 +80,12 @@ class Filling:
         self.planned = self.assembly.plan_stages()
         self.keys += [(plan.name, plan.key) for plan in self.planned]
 
-    def describe_round(self, taken: int) -> str:
+    def describe_round(self) -> str:
         """Return one line on the round that begins."""
         draws = self.quotas.draws[-1]
         return (
             f"round {len(self.quotas.draws)}: {sum(draw.seeds for draw in draws):,} seeds for {len(draws):,} of "
-            f"{len(self.wanted):,} strata; {taken:,} shards of the round before are taken over"
+            f"{len(self.wanted):,} strata"
         )
 
     def find_short(self) -> Iterator[str]:
@@ -141,53 +132,3 @@ def count_rows(planned: Sequence[PlannedStage], quotas: Quotas) -> Counter[Strat
         if (entry.dataset if entry.dataset in ("sft", "rl") else "eval") == stratum[0]:
             counts[stratum] += 1
     return counts
-
-
-def take_over(before: Sequence[PlannedStage], planned: Sequence[PlannedStage]) -> int:
-    """Take over the shards that the round before made of the very same rows; return how many.
-
-    A stage that waits for all pictures that are fetched is made again: later rounds fetch more.
-    """
-    earlier, taken = {plan.name: plan for plan in before}, 0
-    for plan in planned:
-        old = earlier.get(plan.name)
-        if old is None or not isinstance(plan.stage, RecordStage) or plan.gathers or old.key == plan.key:
-            continue
-        # Paths know what earlier rounds have used, and it stays; rows of later rounds lie in shards of their own.
-        if plan.name != "paths" and plan.stage.fingerprint() != old.stage.fingerprint():
-            continue
-        manifest = old.folder.read_manifest()
-        for sidecar in manifest.shards if manifest else ():
-            taken += _take_shard(old, plan, sidecar)
-    return taken
-
-
-def _take_shard(old: PlannedStage, plan: PlannedStage, sidecar: ShardSidecar) -> bool:
-    """Copy a shard under the new key, if it was made of the same rows and is not there yet."""
-    shard = sidecar.shard
-    was, now = old.sources[0].folder.part(shard), plan.sources[0].folder.part(shard)
-    if not was.is_file() or not now.is_file() or not _read_rows(was).equals(_read_rows(now)):
-        return False
-    source = digest_file(now)
-    found = plan.folder.read_sidecar(shard)
-    if found is not None and found.source == source:
-        return False
-    plan.folder.path.mkdir(parents=True, exist_ok=True)
-    part = pq.read_table(old.folder.part(shard))
-    kind = part.schema.field("key")
-    keyed = part.set_column(part.column_names.index("key"), kind, pa.array([plan.key] * part.num_rows, kind.type))
-    with replacing(plan.folder.part(shard)) as temp:
-        pq.write_table(keyed, temp, compression="zstd", compression_level=3, row_group_size=ROW_GROUP)
-    for place in ("rejected", "failed"):
-        if (path := getattr(old.folder, place)(shard)).is_file():
-            with replacing(getattr(plan.folder, place)(shard)) as temp:
-                shutil.copyfile(path, temp)
-    path = plan.folder.part(shard)
-    own = FileEntry(name=path.name, rows=keyed.num_rows, bytes=path.stat().st_size, sha256=digest_file(path))
-    files = (own, *sidecar.files[1:])
-    write_model(plan.folder.sidecar(shard), sidecar.model_copy(update={"source": source, "files": files}))
-    return True
-
-
-def _read_rows(path: Path) -> pa.Table:
-    return pq.read_table(path).drop_columns(["key"])

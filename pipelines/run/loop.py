@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.checks.benchmarks import probe_benchmarks
+from pipelines.checks.limits import ROUNDS_TOLERANCE
 from pipelines.checks.shares import list_short_rounds
 from pipelines.config.loading import explain_missing, reaches
 from pipelines.config.settings import RunConfig
@@ -23,7 +24,7 @@ from pipelines.run.assembly import Assembly, list_missing_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, run_here
-from pipelines.run.filling import Filling, take_over
+from pipelines.run.filling import Filling
 from pipelines.run.models import check_renewable
 from pipelines.run.naming import NamedRun, keep_run
 from pipelines.run.plugins import check_plugins, find_prompt_folder
@@ -38,9 +39,8 @@ from pipelines.run.readiness import (
     check_models,
     check_shares,
     check_stage,
-    heed,
 )
-from pipelines.run.retrying import begin_retry, check_retry
+from pipelines.run.retrying import begin_retry
 from pipelines.run.reviewing import count_unmatched, export_undecided
 from pipelines.run.runner import PlannedStage, StageReport, find_last, select_stages
 from pipelines.run.shards import count_pools, read_parts
@@ -200,7 +200,7 @@ def run_request(
     _check_request(request)
     with (
         timing() as spent,
-        workspace.claim(config.replies.address) as run,
+        workspace.claim() as run,
         following_run(reporter, workspace, request.name, config.recipe),
     ):
         claimed(workspace)
@@ -232,15 +232,14 @@ def _check_request(request: RunRequest) -> None:
     """
     config = request.config
     check_renewable(config, request.fresh)
-    check_retry(request.retry)
     if missing := list_missing_roles(config, request.last):
         raise ConfigError(explain_missing(missing))
-    heed(check_models(config), lambda _: None)
-    check_prompts(find_prompt_folder(config.prompts), config.prompts.versions)
+    Warner(Reporter()).heed(check_models(config))
+    check_prompts(find_prompt_folder(config))
     check_files(config.pools)
     probe_benchmarks(config.releases.benchmarks)
-    if config.method == "concepts" and config.concepts.list:
-        read_list(Path(config.concepts.list))
+    if config.method == "concepts" and config.seeds.concepts:
+        read_list(Path(config.seeds.concepts))
 
 
 def _run_claimed(
@@ -321,7 +320,7 @@ def _choose_stages(
     return chosen
 
 
-def _is_sealed(planned: Sequence[PlannedStage], _: Sequence[PlannedStage]) -> bool:
+def _is_sealed(planned: Sequence[PlannedStage]) -> bool:
     return planned[-1].folder.read_manifest() is not None
 
 
@@ -335,7 +334,6 @@ def _run_round(
     make: Callable[[Sequence[PlannedStage], Callable[[StageReport], None]], None],
     rounds: list[StageReport],
     planned: Sequence[PlannedStage],
-    before: Sequence[PlannedStage],
 ) -> bool:
     """Make what is missing of the stages of one round of drawing, and say what of the targets cannot be met."""
 
@@ -348,10 +346,10 @@ def _run_round(
 
     if planned[-1].folder.read_manifest() is None:
         make(planned[:1], end)
-        if not before:
+        if len(filling.quotas.draws) == 1:
             for text in filling.find_short():
                 warner.say(f"targets: {text}")
-        warner.reporter.note(filling.describe_round(take_over(before, planned)))
+        warner.reporter.note(filling.describe_round())
         make(planned[1:], end)
     return True
 
@@ -388,7 +386,7 @@ def _warn_of_rounds(assembly: Assembly, planned: Sequence[PlannedStage], warner:
     if limits.rounds:
         folder = next(plan.folder for plan in planned if plan.name == "rewrites")
         counts = Counter(row.proof.rounds for row in read_parts(folder, Rewrite))
-        for text in list_short_rounds(counts, limits.rounds, limits.settings.rounds_tolerance):
+        for text in list_short_rounds(counts, limits.rounds, ROUNDS_TOLERANCE):
             warner.say(f"rewrites: {text}")
 
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import cache, cached_property
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pipelines.agent.judging import Jury
 from pipelines.config.loading import explain_missing
-from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
+from pipelines.config.settings import ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.pictures import MAX_BYTES, PictureStore
@@ -35,15 +33,18 @@ if TYPE_CHECKING:
     from pipelines.services.clients.http import RateLimiter
     from pipelines.services.clients.turns import Turns
 
-YEAR = 365
-"""Fewest days between two dumps, so that yearly changes show."""
+CONNECTIONS = 2
+"""Pictures fetched from Commons at a time; its robot policy allows two."""
 
 
-def make_commons_api(config: CommonsConfig, turns: "Turns | None" = None) -> "CommonsApi":
+def make_commons_api(config: RunConfig, turns: "Turns | None" = None) -> "CommonsApi":
     """Return Commons' API: one request at a time, with a pause after each, of all processes that share turns."""
     from pipelines.services.clients.commons import CommonsApi, make_client
 
-    return CommonsApi(config, make_client(_find_limiter(urlsplit(config.endpoint).netloc, turns, pause=config.pause)))
+    host = urlsplit(config.commons.endpoint).netloc
+    return CommonsApi(
+        config.commons.endpoint, config.contact, make_client(_find_limiter(host, turns, pause=config.commons.pause))
+    )
 
 
 @cache
@@ -56,23 +57,24 @@ def _find_limiter(
     return RateLimiter(name, rate=rate, concurrency=concurrency, pause=pause, turns=turns)
 
 
-def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
+def make_image_metadata(config: RunConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
     return RecordedCommons(JoinedMetadata(make_commons_api(config, replies.turns)), replies, epoch)
 
 
-def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
+def make_file_search(config: RunConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
     """Return Commons' search for files, recorded."""
     return RecordedCommons(make_commons_api(config, replies.turns), replies, epoch)
 
 
-def make_file_fetch(config: CommonsConfig, turns: "Turns | None" = None) -> CommonsFiles:
+def make_file_fetch(config: RunConfig, turns: "Turns | None" = None) -> CommonsFiles:
     """Return what fetches Commons' pictures, within its limits; they come from other servers than its API."""
     from pipelines.services.clients.commons import make_client
 
-    name = f"pictures of {urlsplit(config.endpoint).netloc}"
-    limiter = _find_limiter(name, turns, rate=config.rate, concurrency=config.connections)
-    return CommonsFiles(config, make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES))
+    name = f"pictures of {urlsplit(config.commons.endpoint).netloc}"
+    limiter = _find_limiter(name, turns, rate=config.commons.rate, concurrency=CONNECTIONS)
+    client = make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES)
+    return CommonsFiles(config.commons.endpoint, config.contact, client)
 
 
 def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, epoch: int = 0) -> WikidataSource:
@@ -84,33 +86,12 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
     config = run.sparql
     if not run.seeds.classes:
         raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
-    if not config.contact:
-        raise ConfigError("sparql.contact is empty; name a contact: --set sparql.contact=you@example.org")
-    endpoint = SparqlEndpoint(config, replies.turns)
+    if not run.contact:
+        raise ConfigError("contact is empty; SPARQL services want one: --set contact=you@example.org")
+    endpoint = SparqlEndpoint(config.endpoint, run.contact, config.pause, turns=replies.turns)
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
     return WikidataSource(Recorded(endpoint, replies, epoch), site, config.page_rows)
-
-
-def open_later(folder: Path, corpus: Corpus) -> Corpus:
-    """Open the corpus of another dump of the same wiki, which shows answers that changed.
-
-    Raises:
-        ConfigError: if it is no corpus, of another wiki, or less than a year away.
-    """
-    later = Corpus.open(folder)
-    if later.manifest.base_url != corpus.manifest.base_url:
-        raise ConfigError(
-            f"questions.other_corpus {folder}: it is of {later.manifest.base_url}, "
-            f"the run's corpus of {corpus.manifest.base_url}"
-        )
-    apart = abs(date.fromisoformat(later.snapshot) - date.fromisoformat(corpus.snapshot)).days
-    if apart < YEAR:
-        raise ConfigError(
-            f"questions.other_corpus {folder}: its dump is of {later.snapshot}, the run's of {corpus.snapshot}; "
-            f"wanted are {YEAR} days between them"
-        )
-    return later
 
 
 def build_player(role: str, config: ModelConfig) -> ChatModel:
@@ -238,10 +219,10 @@ class Roles:
 
     def ask(self, role: str, prompt: str, version: int = 0) -> RoleClient:
         """Return a role's model with a prompt."""
-        own = find_prompt_folder(self.config.prompts), self.config.prompts.versions
-        loaded = load_prompt(prompt, version, *own)
+        own = find_prompt_folder(self.config)
+        loaded = load_prompt(prompt, version, own)
         if self.language != "en" and prompt in WORDED:
-            loaded = speak(loaded, load_prompt("in_language", 1, *own), self.language)
+            loaded = speak(loaded, load_prompt("in_language", 1, own), self.language)
         return RoleClient(self.find_model(role), loaded, make_sampling(self.config.models[role]))
 
     def make_jury(self) -> Jury:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from pipelines.checks.examination import PluggedCheck
-from pipelines.config.settings import PluggableTool, PluginsConfig, PromptsConfig, RunConfig
+from pipelines.config.settings import PluggableTool, PluginsConfig, RunConfig
 from pipelines.errors import ConfigError, SynthError
 from pipelines.ids import digest_value
 from pipelines.plugins import Plugin, find_entry, find_folder, load_plugin
@@ -210,8 +210,8 @@ class Plugins:
                 yield self.load("backends", name)
         if stage.name == "pools":
             yield from (self.load("sources", pool.plugin) for pool in self.config.pools if pool.plugin)
-        if self.config.prompts.plugin and any(OWN in label for label in stage.prompts()):
-            yield self.load("prompts", self.config.prompts.plugin)
+        if self.config.plugins.prompts and any(OWN in label for label in stage.prompts()):
+            yield self.load("prompts", self.config.plugins.prompts)
 
 
 def list_named(config: RunConfig) -> list[tuple[PluginKind, str]]:
@@ -222,7 +222,7 @@ def list_named(config: RunConfig) -> list[tuple[PluginKind, str]]:
     named += [("backends", model.name) for model in models if model.adapter == "plugin"]
     named += [("backends", name) for name in config.plugins.tools.values()]
     named += [("sources", pool.plugin) for pool in config.pools if pool.plugin]
-    named += [("prompts", config.prompts.plugin)] if config.prompts.plugin else []
+    named += [("prompts", config.plugins.prompts)] if config.plugins.prompts else []
     return list(dict.fromkeys(named))
 
 
@@ -238,14 +238,14 @@ def check_plugins(config: RunConfig) -> list[PluginEntry]:
     return [plugins.load(kind, name).entry for kind, name in list_named(config)]
 
 
-def find_prompt_folder(config: PromptsConfig) -> str:
+def find_prompt_folder(config: RunConfig) -> str:
     """Return the folder of the user's own or a plugin's prompts; may be empty.
 
     Raises:
         ConfigError: if both a folder and a plugin are named, or the plugin is missing.
     """
-    if not config.plugin:
-        return config.dir
-    if config.dir:
-        raise ConfigError("prompts: dir and plugin name a folder each; name one")
-    return str(find_folder(find_entry("prompts", config.plugin)))
+    if not config.plugins.prompts:
+        return config.prompts
+    if config.prompts:
+        raise ConfigError("prompts and plugins.prompts name a folder each; name one")
+    return str(find_folder(find_entry("prompts", config.plugins.prompts)))

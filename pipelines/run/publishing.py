@@ -7,6 +7,7 @@ from typing import cast, get_args
 from pipelines.agent.dialects import SYNTH, render_system
 from pipelines.checks.benchmarks import count_hits
 from pipelines.config.disclosure import digest_settings, disclose_plugin, disclose_settings
+from pipelines.corpus.commons import find_licence_url
 from pipelines.corpus.store import Corpus
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.card import PAGE_LICENCE, PAGE_LICENCE_URL, digest_prose
@@ -90,7 +91,8 @@ def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[Publis
 def _find_rights(assembly: Assembly) -> ArticleRights | None:
     if assembly.config.method != "news":
         return None
-    licence, url = assembly.config.news.licence, assembly.config.news.licence_url
+    licence = assembly.config.news.licence
+    url = find_licence_url(licence)
     if not licence and is_invented(assembly.corpus.manifest.base_url):
         licence, url = PAGE_LICENCE, PAGE_LICENCE_URL
     return ArticleRights(licence=licence, licence_url=url, live=assembly.config.tools.family == "live")

@@ -33,6 +33,8 @@ GROWTH, SURE_GROWTH, SURE = 3, 10, 20
 """Seeds of a round, as a multiple of those before, while few rows and from ``SURE`` rows on tell how many it takes."""
 MARGIN = 1.1
 """More seeds than the rows that lack are expected to take."""
+GIVE_UP = 200
+"""Seeds drawn for a stratum without one row, after which no more are."""
 DRAWING_SHARE = 0.5
 """Share of a budget for drawing where the teacher is to be paid, and the cost of a row is not known yet."""
 SOLVABLE = ("opensearch-vl", "vsearcher")
@@ -56,7 +58,7 @@ def list_strata(config: RunConfig, corpus: Corpus) -> dict[Stratum, int]:
                 raise ConfigError(f"targets.{split}.strata {named}: this corpus has {', '.join(values['domain'])}")
             wanted[split, *named] = rows
         whole, rest = divmod(target.rows, len(every))
-        shares = (target.each or whole + (place < rest) for place in range(len(every)))
+        shares = (whole + (place < rest) for place in range(len(every)))
         wanted |= {each: rows for each, rows in zip(every, shares, strict=True) if rows and not target.strata}
     return wanted
 
@@ -80,30 +82,18 @@ class RoundCounts:
     """How many questions there are by split and what :func:`list_marks` says."""
     spent: Usage
     """Of all stages up to selections, in all rounds."""
-    requests: int
-    """Of the rows so far, those answered from recordings included: the same for a run that was killed on its way."""
 
 
 def read_usage(folders: Iterable[tuple[str, StageFolder]]) -> dict[str, Usage]:
     """Return what each stage used in all rounds, in runs that were stopped, too.
 
-    A shard that a round took over is counted where it was made: elsewhere its sidecar is the same but for its sources.
-
     Args:
         folders: of the stages by name, of every round, each once.
     """
-    counted = set[tuple[str, str]]()
     used = defaultdict[str, Usage](Usage)
     for name, folder in folders:
-        manifest = folder.read_manifest()
-        if manifest is None:
-            continue
-        used[name] += manifest.stopped
-        for sidecar in manifest.shards:
-            made = name, sidecar.model_copy(update={"source": "", "files": sidecar.files[1:]}).model_dump_json()
-            if made not in counted:
-                counted.add(made)
-                used[name] += sidecar.usage
+        if (manifest := folder.read_manifest()) is not None:
+            used[name] += manifest.stopped + manifest.usage
     return used
 
 
@@ -114,7 +104,6 @@ def count_round(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[s
     """
     by_name = {plan.name: plan for plan in planned}
     asking = planned[: planned.index(by_name["selections"])]
-    usages = [manifest.usage for plan in asking if (manifest := plan.folder.read_manifest())]
     answers = Counter[tuple[str, str]]()
     for row in read_parts(by_name["enhancements"].folder, Enhancement):
         if row.proof.nodes:
@@ -125,7 +114,6 @@ def count_round(planned: Sequence[PlannedStage], quotas: Quotas, used: Mapping[s
         count_selected(planned, quotas),
         answers,
         sum((used[plan.name] for plan in asking if plan.name in used), Usage()),
-        sum(usage.calls + usage.cached_calls for usage in usages),
     )
 
 
@@ -166,7 +154,7 @@ class TargetPlan:
         """Return the quotas of the first round."""
         targets, questions = self.config.targets, dict(self.wanted)
         difficulty = self.config.difficulty
-        refuses = difficulty.preset in SOLVABLE and not difficulty.max_correct and not self.config.ablations.filters_off
+        refuses = difficulty.preset in SOLVABLE
         for stratum, rows in self.wanted.items():
             if stratum[0] == "sft":
                 questions[stratum] = math.ceil(rows / self.config.rollouts.wanted)
@@ -175,17 +163,15 @@ class TargetPlan:
                 and "difficulty" in targets.by
                 and stratum[-1 - targets.by[::-1].index("difficulty")] != DIFFICULTIES[0]
             ):
-                self.closed[stratum] = "difficulty.max_correct = 0 refuses each question that was answered once"
+                self.closed[stratum] = "difficulty refuses each question that was answered once"
         needs: dict[Aim, int] = {}
         for stratum, count in questions.items():
             if stratum not in self.closed:
                 aim = self.aim(stratum)
                 needs[aim] = needs.get(aim, 0) + min(max(FIRST * count, LEAST), MOST_FIRST)
-        if any(limit for limit, _ in self._list_limits(Usage(), 0)):
+        if any(limit for limit, _ in self._list_limits(Usage())):
             # What a seed takes is not known yet.
             needs = dict.fromkeys(needs, LEAST)
-        if targets.requests:
-            needs = _scale(needs, targets.requests)
         released = {stratum: count for stratum, count in self.wanted.items() if stratum[0] == "sft"}
         return Quotas(targets.by, (_list_draws(self._limit(needs, 0)),), questions, released, ({},))
 
@@ -222,7 +208,7 @@ class TargetPlan:
             # Where questions are missing already, there are no more.
             if made >= wanted or counts.kept[stratum] < asked:
                 continue
-            if not made and asked >= self.config.targets.give_up:
+            if not made and asked >= GIVE_UP:
                 self.closed[stratum] = f"no trajectory of {asked:,} questions is accepted"
                 continue
             more[stratum] = max(asked + 1, min(2 * asked, math.ceil(asked * wanted / made) if made else 2 * asked))
@@ -233,7 +219,7 @@ class TargetPlan:
         drawn, kept = counts.drawn[self.aim(stratum)], counts.kept[stratum]
         if drawn < asked:
             return f"the world has no more candidates: all {drawn:,} are drawn"
-        if not kept and drawn >= self.config.targets.give_up:
+        if not kept and drawn >= GIVE_UP:
             return f"none of {drawn:,} seeds led to a row"
         return "targets.rounds is reached" if len(quotas.draws) >= self.config.targets.rounds else ""
 
@@ -244,16 +230,15 @@ class TargetPlan:
 
     def _afford(self, needs: Mapping[Aim, int], counts: RoundCounts) -> dict[Aim, int]:
         """Return the needs within what the budget leaves, at the pace of the rounds before."""
-        limits, drawn = self._list_limits(counts.spent, counts.requests), counts.drawn.total()
+        limits, drawn = self._list_limits(counts.spent), counts.drawn.total()
         left = min((drawn * (limit / used - 1.0) for limit, used in limits if limit and used), default=math.inf)
         return dict(needs) if left >= sum(needs.values()) else _scale(needs, math.floor(max(left, 0.0)))
 
-    def _list_limits(self, spent: Usage, requests: int) -> tuple[tuple[float, float], ...]:
+    def _list_limits(self, spent: Usage) -> tuple[tuple[float, float], ...]:
         """Return each limit of drawing, 0 for none, with what is used of it."""
         budget = self.config.budget
         share = DRAWING_SHARE if any(stratum[0] == "sft" for stratum in self.wanted) else 1.0
         return (
-            (self.config.targets.requests, requests),
             (share * budget.money, spent.cost),
             (share * budget.tokens, spent.tokens_in + spent.tokens_out),
             (share * budget.gpu_hours, spent.gpu_seconds / 3600.0),

@@ -6,7 +6,7 @@ makes those that ask nobody, says the warnings and refuses to go on at an error.
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -34,7 +34,7 @@ LEAST_ROWS = 20
 """Rows of which a stage must keep none before that is worth a word."""
 FEW = 0.05
 """Share of articles below which a run warns how many have what a stage needs."""
-PICTURES = "set commons.fetch=true and commons.contact, or lay pictures with their images.tsv into images/"
+PICTURES = "set commons.fetch=true and contact, or lay pictures with their images.tsv into images/"
 LACKING = {
     "no-infobox": "the edition calls no template an infobox, or has none; see seeds.require_infobox",
     "no-type": "nothing says what they are; lay wikidata-*-all.json.gz beside the dump, above all for other languages",
@@ -70,20 +70,11 @@ class Warner:
         Raises:
             ConfigError: at the first error.
         """
-        heed(findings, self.say)
-
-
-def heed(findings: Iterable[Finding], warn: Callable[[str], None]) -> None:
-    """Say the warnings among findings.
-
-    Raises:
-        ConfigError: at the first error.
-    """
-    for finding in findings:
-        if finding.state == "error":
-            raise ConfigError(f"{finding.what}: {finding.said}")
-        if finding.state == "warning":
-            warn(f"{finding.what}: {finding.said}")
+        for finding in findings:
+            if finding.state == "error":
+                raise ConfigError(f"{finding.what}: {finding.said}")
+            if finding.state == "warning":
+                self.say(f"{finding.what}: {finding.said}")
 
 
 def check_models(config: RunConfig) -> Iterator[Finding]:
@@ -218,5 +209,5 @@ def check_degraded(kept: int, counts: Counter[str], enhancing: EnhancementsConfi
     if got + len(enhancing.degradations) <= wanted:
         each = ", ".join(f"{way} {counts[way]:,}" for way in enhancing.degradations)
         said = f"{wanted:,} of {kept:,} were to be degraded, {got:,} are: {each}"
-        advice = "see enhancements.tries, enhancements.degradations and enhancements.substitute"
+        advice = "see enhancements.degradations and enhancements.substitute"
         yield Finding("pictures", "warning", f"{said}; {advice}")

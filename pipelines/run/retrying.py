@@ -5,7 +5,7 @@ one is killed: it goes by the moment at which the retry began, and what was aske
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow.parquet as pq
 
@@ -14,25 +14,10 @@ from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import RecordStage
 from pipelines.run.workspace import StageFolder, write_model
 from schemas.manifest import RetryNote, ShardSidecar
-from schemas.reasons import STAGE_REASONS
 
 FAILED = "failed"
 UNSCORED = {"unscored": frozenset(["unscored", "process-unscored"])}
 """What is named by one word, and the reasons that it stands for."""
-
-
-def check_retry(words: Iterable[str]) -> None:
-    """Check the words of ``--retry``.
-
-    Raises:
-        ConfigError: if a word is neither ``failed`` nor a reason.
-    """
-    known = {reason for reasons in STAGE_REASONS.values() for reason in reasons}
-    # Which reasons plugins have is in manifests alone; one that no row has is refused where rows are looked for.
-    if strange := [word for word in words if word not in known | {FAILED} and ":" not in word]:
-        raise ConfigError(
-            f'--retry {strange[0]}: it is neither failed, unscored nor a reason; `synth sql "from rejections"` has them'
-        )
 
 
 def begin_retry(chosen: Sequence[PlannedStage], words: Sequence[str], say: Callable[[str], None]) -> None:
@@ -57,7 +42,7 @@ def begin_retry(chosen: Sequence[PlannedStage], words: Sequence[str], say: Calla
             say(f"{plan.name}: {rows:,} rows are asked anew, of {len(found):,} shards")
         count += rows
     if not count:
-        raise ConfigError(f"--retry {' '.join(words)}: no row of a stage that asks models ended so")
+        raise ConfigError(f"--retry {' '.join(words)}: no row of a stage that asks models ended so; see `synth sql`")
 
 
 def _find_rows(folder: StageFolder, sidecar: ShardSidecar, reasons: frozenset[str]) -> set[str]:
@@ -77,6 +62,6 @@ def _open_shard(folder: StageFolder, sidecar: ShardSidecar, note: RetryNote) -> 
     The note comes last: a crash before it leaves a shard that is made again from recorded replies, and costs nothing.
     """
     folder.unseal()
-    folder.note_lost(sidecar)
+    folder.note_stopped(sidecar.usage)
     folder.sidecar(sidecar.shard).unlink()
     write_model(folder.retried(sidecar.shard), note)

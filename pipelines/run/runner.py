@@ -24,7 +24,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import xxhash
 
-from pipelines.config.settings import HealthConfig
 from pipelines.errors import (
     ConfigError,
     ConservationError,
@@ -480,7 +479,7 @@ def watching_replies(plan: "PlannedStage") -> Iterator[None]:
     Raises:
         UnusableReplies: also in place of a gate that such replies did not let pass.
     """
-    with open_health(plan.name, plan.limits) as health:
+    with open_health(plan.name, plan.unusable) as health:
         try:
             try:
                 yield
@@ -531,8 +530,8 @@ class PlannedStage:
     """Stages whose whole output each of its shards reads: all of them must be sealed before one starts."""
     in_flight: int = 1
     """Most records under way at once."""
-    limits: HealthConfig = field(default_factory=HealthConfig)
-    """When the stage stops because its models reply with nothing usable."""
+    unusable: float = 0.5
+    """Share of requests without a usable reply with which the stage stops."""
     plugins: tuple[PluginEntry, ...] = ()
     """Those that decide its rows."""
     after: str = ""

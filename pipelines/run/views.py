@@ -10,7 +10,6 @@ table.
 
 import glob
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -310,7 +309,6 @@ def list_views(root: Path) -> list[View]:
     views.append(View("failures", _union_refused(sources, "failed", "error") or NO_FAILURES))
     views += _make_manifest_views([found.folder.path for found in stages], corpus)
     views += _list_answers(root, stages)
-    views += _list_plugins(stages)
     if corpus is not None:
         present = [name for name in CORPUS_TABLES if (corpus / f"{name}.parquet").is_file()]
         views += [View(name, select_table(corpus, name)) for name in present]
@@ -331,20 +329,6 @@ def _list_answers(root: Path, stages: Sequence[LatestStage]) -> list[View]:
         View("fates", select_fates(stages)),
     ]
     return [view for view in found if view.sql]
-
-
-def _list_plugins(stages: Sequence[LatestStage]) -> list[View]:
-    """Return ``plugins``: those that decided a stage, a row for each of their reasons with what it means."""
-    manifests = {found.stage: manifest for found in stages if (manifest := found.folder.read_manifest()) is not None}
-    rows = [
-        (stage, entry.kind, entry.name, entry.distribution, entry.version, *told)
-        for stage, manifest in manifests.items()
-        for entry in manifest.plugins
-        for told in list(zip(entry.list_reasons(), entry.reasons.values(), strict=True)) or [("", "")]
-    ]
-    values = ", ".join(f"({', '.join(map(quote_text, row))})" for row in rows)
-    columns = "stage, kind, plugin, distribution, version, reason, meaning"
-    return [View("plugins", f"SELECT * FROM (VALUES {values}) AS told({columns})")] if rows else []
 
 
 def _union_refused(sources: list[tuple[str, str, Path]], files: str, column: str) -> str:
@@ -386,9 +370,6 @@ OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
-EXPLAIN = "EXPLAIN"
-LOGGING = re.compile(r"\bwrite_log\b", re.IGNORECASE)
-"""The one function that writes: into DuckDB's log, which is in memory here."""
 READABLE = ("corpus", "stages", "releases")
 """Folders of a workspace whose files a statement may read: its datasets, and neither replies nor anything else."""
 LONGEST_CELL = 200
@@ -479,8 +460,7 @@ def run_sql(workspace_root: Path, statement: str) -> QueryRows:
     """Run one statement that only reads, in a transaction that only reads.
 
     Raises:
-        ConfigError: if it is not exactly one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN of one of them,
-            or DuckDB refuses it.
+        ConfigError: if it is not exactly one SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW, or DuckDB refuses it.
     """
     with open_views(workspace_root) as connection:
         names = [
@@ -497,22 +477,11 @@ def run_sql(workspace_root: Path, statement: str) -> QueryRows:
 
 
 def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    """Refuse all but one SELECT, as DuckDB's parser calls everything that reads, or one behind a plain EXPLAIN."""
-    found = connection.extract_statements(statement)
-    kinds = [entry.type.name for entry in found]
-    if kinds == [EXPLAIN]:
-        # What EXPLAIN ANALYZE explains is run: COPY behind it writes. Behind a plain EXPLAIN stands a whole statement.
-        asked = found[0].query
-        behind = asked.lower().index(EXPLAIN.lower()) + len(EXPLAIN)
-        try:
-            kinds = [entry.type.name for entry in connection.extract_statements(asked[behind:])]
-        except duckdb.Error as error:
-            raise ConfigError("sql: of EXPLAIN only the plain form is allowed, without ANALYZE or options") from error
-    if kinds != ["SELECT"] or LOGGING.search(statement):
+    """Refuse all but one SELECT, as DuckDB's parser calls everything that reads."""
+    kinds = [entry.type.name for entry in connection.extract_statements(statement)]
+    if kinds != ["SELECT"]:
         given = ", ".join(kinds) or "nothing"
-        raise ConfigError(
-            f"sql: given {given}; one SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW or plain EXPLAIN is allowed"
-        )
+        raise ConfigError(f"sql: given {given}; one SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW is allowed")
 
 
 def render_result(found: QueryRows) -> Table:

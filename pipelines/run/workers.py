@@ -145,13 +145,11 @@ class _Place:
         """Return the stages of a run by name.
 
         Raises:
-            ConfigError: if this host has another workspace there or no such corpus, or lacks what the configuration
-                needs.
+            ConfigError: if this host has no such corpus there, or lacks what the configuration needs.
         """
         if self.spec != spec:
             self.close()
             workspace = Workspace(spec.root)
-            _check_shared(workspace, spec.run)
             corpus = Corpus.open(workspace.corpora / spec.corpus.key)
             self.assembly = Assembly(spec.config, workspace, corpus, spec.quotas)
             self.assembly.roles.run = spec.run
@@ -164,20 +162,6 @@ class _Place:
         if self.assembly is not None:
             self.assembly.close()
         self.spec = self.assembly = None
-
-
-def _check_shared(workspace: Workspace, run: str) -> None:
-    """Refuse a folder that is not the run's: budget and rates would be shared with nobody, and shards lost.
-
-    Raises:
-        ConfigError: with what the run needs.
-    """
-    held = workspace.read_run()
-    if held != run:
-        raise ConfigError(
-            f"worker {socket.gethostname()}: workspace {workspace.root} is held by {held or 'no run'} here, and not by "
-            f"{run}: all hosts need one shared folder under this path"
-        )
 
 
 _PLACE = _Place()
@@ -252,7 +236,7 @@ async def _make_link(link: Link, report: SpanReport) -> None:
     plan = link.plan
     watch = plan.stage.watch if isinstance(plan.stage, JudgedStage) else None
     before = watch.counts if watch else (0, 0)
-    with open_health(plan.name, plan.limits) as health:
+    with open_health(plan.name, plan.unusable) as health:
         report.healths[plan.name] = health
         try:
             await make_shards(link)

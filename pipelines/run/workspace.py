@@ -21,27 +21,22 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from pipelines.errors import ConfigError, Damaged, WorkspaceBusy
-from pipelines.files import FULL, clear_temps, explain_os_error, make_temp_path, replacing, write_text
-from pipelines.ids import digest_bytes
-from pipelines.services.clients.replies import read_address
+from pipelines.errors import Damaged, WorkspaceBusy
+from pipelines.files import FULL, clear_temps, explain_os_error, replacing, write_text
 from schemas.manifest import Manifest, ShardSidecar, Usage
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 LOCK = ".lock"
-"""File that a run locks; meanwhile it says what holds it, and the run's name on a line of its own."""
-NAME = ".name"
-"""File of the workspace's own name."""
+"""File that a run locks; meanwhile it says what holds it."""
 LATEST = "latest.json"
 RELEASE = "release:"
 """How the name of a released dataset begins among what a run used."""
@@ -89,21 +84,6 @@ def write_names(path: Path, names: Mapping[str, str]) -> None:
 def pick_releases(used: Mapping[str, str]) -> dict[str, str]:
     """Return the version of each dataset that is released, by dataset, out of all that a run used."""
     return {name.removeprefix(RELEASE): version for name, version in used.items() if name.startswith(RELEASE)}
-
-
-@contextmanager
-def _naming_run(lock: TextIO, holder: str, workspace: str) -> Iterator[str]:
-    """Write what holds the lock and the name of a new run into its file; it is empty again after the block."""
-    # Names of one workspace sort by time.
-    name = f"{workspace}/{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:8]}"
-    lock.truncate(0)
-    lock.write(f"{holder}\n{name}\n")
-    lock.flush()
-    os.fsync(lock.fileno())
-    try:
-        yield name
-    finally:
-        lock.truncate(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +136,11 @@ class StageFolder:
         """Return the manifest, or None while the stage is not sealed."""
         return read_model(self.manifest, Manifest) if self.manifest.is_file() else None
 
-    def note_stopped(self, usage: Usage, name: str = "") -> None:
-        """Note what a run used for shards that it did not finish; each note is a file of its own, once a name."""
+    def note_stopped(self, usage: Usage) -> None:
+        """Note what a run used for shards that it did not finish; each note is a file of its own."""
         if usage != Usage():
             self.path.mkdir(parents=True, exist_ok=True)
-            write_model(self.path / f"stopped-{name or uuid4().hex}.json", usage)
+            write_model(self.path / f"stopped-{uuid4().hex}.json", usage)
 
     def read_stopped(self) -> Usage:
         """Return what runs used for shards that they did not finish."""
@@ -172,10 +152,6 @@ class StageFolder:
         self.note_stopped(sum((sidecar.usage for sidecar in sidecars), Usage()))
         for sidecar in sidecars:
             self.sidecar(sidecar.shard).unlink()
-
-    def note_lost(self, sidecar: ShardSidecar) -> None:
-        """Note what a shard used that is made again; once, if a crash comes before its sidecar goes."""
-        self.note_stopped(sidecar.usage, digest_bytes(sidecar.model_dump_json().encode()))
 
     def list_sidecars(self) -> list[ShardSidecar]:
         """Return the sidecars of the finished shards, in order."""
@@ -288,13 +264,8 @@ class Workspace:
             write_names(self.root / LATEST, last)
 
     @contextmanager
-    def claim(self, address: str = "", holder: str = "run") -> Iterator[str]:
+    def claim(self, holder: str = "run") -> Iterator[str]:
         """Hold the workspace for one run, and yield a name for it; the lock goes with the process, however that ends.
-
-        Args:
-            address: where the run keeps its replies. A workspace with replies in PostgreSQL may lie on a file system
-                that locks no files between hosts: it is locked there.
-            holder: the command that holds it.
 
         Raises:
             ConfigError: if the folder cannot be written, or its file system cannot rename or lock.
@@ -306,84 +277,44 @@ class Workspace:
             lock = (self.root / LOCK).open("a+")
         except OSError as error:
             raise explain_os_error(error, f"workspace {self.root}") from error
-        with lock, ExitStack() as held:
-            address = address or read_address(self.replies)
-            self._take_lock(lock.fileno(), bool(address))
+        with lock:
             try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._probe()
-                name = self._read_name() if address else "workspace"
+            except BlockingIOError as error:
+                busy = "another run holds it; wait for it to end or use another --workspace"
+                raise WorkspaceBusy(f"workspace {self.root}: {busy}") from error
             except OSError as error:
                 raise explain_os_error(error, f"workspace {self.root}") from error
-            if address:
-                from pipelines.services.clients.replies import hold_claim
-
-                held.enter_context(hold_claim(address, f"workspace {name}", self._explain_busy()))
-            run = held.enter_context(_naming_run(lock, holder, name))
+            # Names sort by time.
+            name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid4().hex[:8]}"
             try:
-                # Not before: until then they may be those of a run on another host.
-                self._clear_temps()
-                yield run
+                lock.truncate(0)
+                lock.write(f"{holder}\n")
+                lock.flush()
+                inner = (path for pattern in ("stages/*", "stages/*/*", "images/*") for path in self.root.glob(pattern))
+                for folder in (self.root, self.batches, *inner):
+                    clear_temps(folder)
+                yield name
             except OSError as error:
                 if error.errno not in FULL:
                     raise
                 raise explain_os_error(error, f"workspace {self.root}") from error
-
-    def read_run(self) -> str:
-        """Return the name of the run that holds the workspace, the same for all its processes; may be empty."""
-        return self._read_lock()[1]
+            finally:
+                lock.truncate(0)
 
     def read_holder(self) -> str:
         """Return which command holds the workspace, such as ``run`` or ``prune``; may be empty.
 
         It is that of the last holder where that was killed. For a moment after a claim it is still empty.
         """
-        return self._read_lock()[0]
-
-    def _read_lock(self) -> tuple[str, str]:
         path = self.root / LOCK
-        text = path.read_text(encoding="ascii", errors="replace") if path.is_file() else ""
-        holder, _, run = text.partition("\n")
-        return holder, run.strip()
-
-    def _take_lock(self, descriptor: int, is_shared: bool) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise WorkspaceBusy(self._explain_busy()) from error
-        except OSError as error:
-            if not is_shared:
-                raise ConfigError(
-                    f"workspace {self.root}: its file system cannot lock files ({error.strerror}); use a local disk, "
-                    "or keep the replies in PostgreSQL (replies.address)"
-                ) from error
-
-    def _explain_busy(self) -> str:
-        return f"workspace {self.root}: another run holds it; wait for it to end or use another --workspace"
-
-    def _read_name(self) -> str:
-        """Return the name that tells the workspace from others of the database; the first to claim it gives it one."""
-        path = self.root / NAME
-        if not path.is_file():
-            temp = make_temp_path(path)
-            temp.write_text(uuid4().hex, encoding="ascii")
-            # Unlike a rename, this never replaces a name that another host gave meanwhile.
-            with suppress(FileExistsError):
-                os.link(temp, path)
-            temp.unlink()
-        # Whatever the file holds by now, its digest is a name.
-        return sha256(path.read_bytes()).hexdigest()[:32]
+        return path.read_text(encoding="ascii", errors="replace").strip() if path.is_file() else ""
 
     def _probe(self) -> None:
-        probe = self.root / ".probe"
-        with replacing(probe) as temp:
+        with replacing(self.root / ".probe") as temp:
             temp.write_bytes(os.urandom(4096))
-        # Another host may probe as well, and have removed it.
-        probe.unlink(missing_ok=True)
-
-    def _clear_temps(self) -> None:
-        inner = (folder for pattern in ("stages/*", "stages/*/*", "images/*") for folder in self.root.glob(pattern))
-        for folder in (self.root, self.batches, *inner):
-            clear_temps(folder)
+        (self.root / ".probe").unlink()
 
 
 @contextmanager

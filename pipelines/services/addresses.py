@@ -214,7 +214,7 @@ class Guard:
         address = read_address(url, base)
         if self.ports and address.port not in self.ports:
             allowed = ", ".join(map(str, sorted(self.ports)))
-            raise ForbiddenAddress(f"{address.host}: port {address.port}; live.ports allows {allowed}")
+            raise ForbiddenAddress(f"{address.host}: port {address.port}; allowed are {allowed}")
         return address
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...]:

@@ -9,13 +9,14 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from pipelines.config.settings import HealthConfig
 from pipelines.errors import UnusableReplies
 from pipelines.services.protocols import ChatReply
 from pipelines.services.traffic import holding
 
 QUOTED = 3
 """Unusable replies that a message quotes, and that a stage must have at its end to be refused."""
+LEAST = 20
+"""Requests of one kind before a stage stops at once; at its end :data:`QUOTED` unusable ones are enough."""
 _SHOWN = 200
 """Characters shown of each."""
 
@@ -37,14 +38,15 @@ class Health:
     """The replies that one stage has read in this run, by model and kind of request."""
 
     stage: str
-    limits: HealthConfig
+    most: float = 0.5
+    """Share of the requests of one kind that may have no usable reply."""
     _counts: dict[tuple[str, str], ReplyCounts] = field(default_factory=dict)
 
     def note(self, task: str, model: str, unusable: tuple[ChatReply, ...], error: str) -> None:
         """Note a request, with all its replies where none could be used, or the error that it ended with.
 
         Raises:
-            UnusableReplies: if too many of at least ``health.replies`` requests had none.
+            UnusableReplies: if too many of at least :data:`LEAST` requests had none.
         """
         counts = self._counts.setdefault((task, model), ReplyCounts())
         counts.read += 1
@@ -53,7 +55,7 @@ class Health:
         counts.unusable += 1
         counts.keys += [reply.key for reply in unusable if reply.key]
         counts.shown = [*counts.shown, error[:_SHOWN] or _show(unusable[-1])][-QUOTED:]
-        self._check(task, model, self.limits.replies)
+        self._check(task, model, LEAST)
 
     def merge(self, other: "Health") -> None:
         """Add what another process has read for the stage."""
@@ -74,15 +76,15 @@ class Health:
             UnusableReplies: if too many requests of a kind had no usable reply.
         """
         for task, model in self._counts:
-            self._check(task, model, QUOTED if is_over else self.limits.replies)
+            self._check(task, model, QUOTED if is_over else LEAST)
 
     def _check(self, task: str, model: str, least: int) -> None:
         counts = self._counts[task, model]
-        if counts.read < least or counts.unusable < QUOTED or counts.unusable <= self.limits.share * counts.read:
+        if counts.read < least or counts.unusable < QUOTED or counts.unusable <= self.most * counts.read:
             return
         raise UnusableReplies(
             f"{self.stage}: {counts.unusable:,} of {counts.read:,} requests `{task}` to {model} had no usable reply "
-            f"(health.share is {self.limits.share:g}); the last ones: {'; '.join(counts.shown)}. Look at the server's "
+            f"(runtime.unusable is {self.most:g}); the last ones: {'; '.join(counts.shown)}. Look at the server's "
             "chat template, reasoning parser and context length, and at max_tokens; `synth doctor` tries each role. "
             "The same command then asks these requests again"
         )
@@ -99,9 +101,9 @@ def _show(reply: ChatReply) -> str:
 _HEALTH: ContextVar[Health | None] = ContextVar("open_health", default=None)
 
 
-def open_health(stage: str, limits: HealthConfig) -> AbstractContextManager[Health]:
+def open_health(stage: str, most: float) -> AbstractContextManager[Health]:
     """Watch the replies that this task, and the tasks it starts, read inside the block."""
-    return holding(_HEALTH, Health(stage, limits))
+    return holding(_HEALTH, Health(stage, most))
 
 
 def note_request(task: str, model: str, *unusable: ChatReply, error: str = "") -> None:

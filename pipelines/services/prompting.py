@@ -12,13 +12,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from importlib import resources
 from math import isfinite
 from pathlib import Path
-from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.meta import find_undeclared_variables
@@ -223,24 +222,20 @@ class Prompt:
     user: str
 
 
-def load_prompt(
-    name: str, version: int = 0, folder: str = "", chosen: Mapping[str, int] = MappingProxyType({})
-) -> Prompt:
-    """Load a prompt: the user's highest or chosen version in ``folder/<name>/``, else the shipped one.
+def load_prompt(name: str, version: int = 0, folder: str = "") -> Prompt:
+    """Load a prompt: the user's highest version in ``folder/<name>/``, else the shipped one.
 
     Args:
         name: of the prompt.
         version: of the shipped prompt; 0: the newest.
         folder: of the user's own prompts; empty for none.
-        chosen: versions of the user's prompts that are taken in place of the highest, by name.
 
     Raises:
         ConfigError: if there is no such prompt or its file is malformed, or the user's declares what the shipped one
             does not.
     """
     shipped = _load_shipped(name, version)
-    versions = [each for each in _list_versions(Path(folder) / name) if chosen.get(name) in (None, each[0])]
-    own = max(versions, default=None) if folder else None
+    own = max(_list_versions(Path(folder) / name), default=None) if folder else None
     if own is None:
         return shipped
     number, path = own
@@ -295,32 +290,23 @@ def _load_shipped(name: str, version: int) -> Prompt:
     return _read_prompt(label, f"prompt {label}", versions[version or max(versions)].read_bytes())
 
 
-def check_prompts(folder: str, chosen: Mapping[str, int] = MappingProxyType({})) -> int:
+def check_prompts(folder: str) -> int:
     """Return how many prompts a user's folder replaces; refuse one that is missing or holds anything else.
-
-    Args:
-        folder: of the user's own prompts; empty for none.
-        chosen: versions of them that are named.
 
     Raises:
         ConfigError: naming the path.
     """
-    for name, number in chosen.items():
-        if not folder or number not in dict(_list_versions(Path(folder) / name)):
-            raise ConfigError(
-                f"prompts.versions.{name}: {folder or 'no folder of your own prompts'} has no v{number}.md"
-            )
     if not folder:
         return 0
     root, shipped = Path(folder), resources.files("prompts")
     if not root.is_dir():
-        raise ConfigError(f"prompts.dir {root}: no such folder")
+        raise ConfigError(f"prompts {root}: no such folder")
     known = sorted(entry.name for entry in shipped.iterdir() if entry.is_dir() and entry.name[0] != "_")
     # A folder of a plugin is a package, too.
     replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith((".", "__"))]
     for path in replaced:
         if path.name not in known or not path.is_dir():
-            raise ConfigError(f"prompts.dir {path}: no prompt has this name; there are: {', '.join(known)}")
+            raise ConfigError(f"prompts {path}: no prompt has this name; there are: {', '.join(known)}")
         for number, version in _list_versions(path):
             _read_prompt(f"{path.name}{OWN}{number}", f"prompt {version}", version.read_bytes())
     return len(replaced)
@@ -427,6 +413,21 @@ class RoleClient:
         """Return the model's entry in a manifest."""
         sampling = self.sampling.describe()
         return ModelEntry(role=role, name=self.model.name, revision=self.model.identity, sampling=sampling)
+
+    def prompts(self) -> dict[str, str]:
+        """Return the prompt's label with its digest."""
+        return {self.prompt.label: self.prompt.digest}
+
+
+class Prompted:
+    """A dataclass whose prompts are those of its parts."""
+
+    __slots__ = ()
+
+    def prompts(self) -> dict[str, str]:
+        """Return the digests of all prompts by label."""
+        parts = (getattr(self, each.name) for each in fields(cast(Any, self)))
+        return {label: digest for part in parts if hasattr(part, "prompts") for label, digest in part.prompts().items()}
 
 
 class WithoutModels:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
+from pipelines.agent.observations import credit_picture
 from pipelines.agent.pictures import Reader
 from pipelines.checks.leakage import check_names
 from pipelines.checks.traces import check_quote, quote_span
@@ -15,8 +16,8 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import compile_phrase, fold_name
-from pipelines.pictures import PictureSource, PictureStore
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.pictures import PictureStore
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Anchor, Article, Picture
 from schemas.manifest import ModelEntry
@@ -28,7 +29,7 @@ REASONS = frozenset(get_args(AnchorReason))
 
 
 @dataclass(frozen=True)
-class Anchors:
+class Anchors(Prompted):
     """The stage: articles in, the things that their pictures show out, each with the words that say so."""
 
     corpus: Corpus
@@ -50,9 +51,6 @@ class Anchors:
         read = self.reader.identity if self.reader else ""
         numbers = [self.count, self.words, repr(self.splits), read]
         return digest_value([self.asking.identity, make_schema(AnchorsReply), *numbers])
-
-    def prompts(self) -> dict[str, str]:
-        return {self.asking.prompt.label: self.asking.prompt.digest}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.asking.describe("writer"),)
@@ -83,9 +81,8 @@ class Anchors:
         image = self.corpus.image(file)
         if image is None:
             raise RecordFailed("picture-missing", file)
-        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
-            return self.pictures.add_file(self.corpus.image_path(file), source)
+            return self.pictures.add_file(self.corpus.image_path(file), credit_picture(image))
         except RecordFailed as error:
             if error.error == "picture-missing":
                 raise Unavailable(f"picture {file}: {error.detail}; restore it and run again") from error

@@ -15,6 +15,9 @@ from schemas.base import Record, Rejection
 from schemas.datasets import Article
 from schemas.reasons import ArticleReason
 
+LEAST_WORDS = 40
+"""Fewest words of an article: a shorter one is a caption or a headline."""
+
 
 @dataclass(frozen=True)
 class Articles(WithoutModels):
@@ -33,7 +36,7 @@ class Articles(WithoutModels):
 
     def fingerprint(self) -> str:
         settings = self.settings
-        return digest_value([settings.after, settings.per_source, settings.min_words, self.min_side])
+        return digest_value([settings.after, settings.per_source, LEAST_WORDS, self.min_side])
 
     def count_candidates(self) -> int:
         return len(self.corpus.article_nodes())
@@ -70,8 +73,8 @@ class Articles(WithoutModels):
             return "undated", origin.url
         if self.settings.after and origin.published <= self.settings.after:
             return "too-old", f"{origin.published}, wanted is after {self.settings.after}"
-        if origin.words < self.settings.min_words:
-            return "too-short", f"{origin.words} words, wanted are {self.settings.min_words}"
+        if origin.words < LEAST_WORDS:
+            return "too-short", f"{origin.words} words, wanted are {LEAST_WORDS}"
         image = self.corpus.image(origin.image) if origin.image else None
         if image is None:
             return "no-picture", origin.url

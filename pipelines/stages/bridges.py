@@ -25,7 +25,7 @@ from pipelines.errors import RecordFailed
 from pipelines.graph.answers import count_tokens, type_answer
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import compile_phrase
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Anchor, Bridge
 from schemas.manifest import ModelEntry
@@ -59,7 +59,7 @@ class ChainedQuestion:
 
 
 @dataclass(frozen=True)
-class Bridges:
+class Bridges(Prompted):
     """The stage: what pictures show in, questions with their chains and a model's verdict out."""
 
     corpus: Corpus
@@ -73,7 +73,6 @@ class Bridges:
     """Further articles that the second fact may come from."""
     max_tokens: int
     """Longest answer, white-space tokens."""
-    audit: bool = False
     name: str = "bridges"
     version: int = 2
     input: ClassVar[type[Record]] = Anchor
@@ -82,10 +81,7 @@ class Bridges:
     def fingerprint(self) -> str:
         asked = [asking.identity for asking in (self.finding, self.asking, self.judging)]
         schemas = [make_schema(reply) for reply in (FoundBridgeReply, AskedBridgeReply, ChainReply)]
-        return digest_value([*asked, *schemas, self.words, self.others, self.max_tokens, self.audit])
-
-    def prompts(self) -> dict[str, str]:
-        return {asking.prompt.label: asking.prompt.digest for asking in (self.finding, self.asking, self.judging)}
+        return digest_value([*asked, *schemas, self.words, self.others, self.max_tokens])
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.finding.describe("writer"), self.judging.describe("evaluator"))
@@ -159,7 +155,7 @@ class Bridges:
                 refused = (asked,)
             else:
                 checks = list_trace_checks(self.corpus, asked.text, asked.answer, asked.trace)
-                refused = await asyncio.to_thread(run_checks, checks, self.audit)
+                refused = await asyncio.to_thread(run_checks, checks)
             if isinstance(asked, ChainedQuestion) and not refused:
                 return asked
             tried = (explain_refusal(refused[0], reply.question, (), f"{record.name} {first.object} {reply.answer}"),)

@@ -7,11 +7,11 @@ protocol of the rollouts, within the rounds and searches that are configured.
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from pipelines.agent.agreement import wilson_interval
-from pipelines.agent.attempts import DIGITS, AlternativeCheck, Attempt, hold_against_corpus
+from pipelines.agent.attempts import DIGITS, SOLVER, AlternativeCheck, Attempt, hold_against_corpus
 from pipelines.agent.choosing import EaseRater
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.agent.loop import Agent, run_rollout
@@ -25,7 +25,6 @@ from schemas.reasons import DifficultyReason
 from schemas.tasks import Condition, TeacherOracle
 
 REASONS = frozenset(get_args(DifficultyReason))
-ROLE = "solver"
 Tried = tuple[SearchNeed, Attempt]
 """What an attempt searched, and how it ended."""
 
@@ -38,6 +37,8 @@ class ChosenSearches:
     """The solver with its tools."""
     jury: Jury
     settings: DifficultyConfig
+    at_once: bool = field(default=False, kw_only=True)
+    """Whether all attempts are made, at once; else none after one that needed no search."""
     make_oracle: Callable[[Enhancement, int], TeacherOracle]
     """The truth about a question and an attempt, for a scripted solver."""
     watch: UnscoredWatch
@@ -46,13 +47,13 @@ class ChosenSearches:
     rater: EaseRater | None = None
     """Rates how easily each picture is looked up; None where groundings did."""
     name: str = "difficulty"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
     def fingerprint(self) -> str:
         rated = self.rater.identity if self.rater else ""
-        numbers = [self.settings.attempts, self.settings.early_stop, self.contest is not None, rated]
+        numbers = [self.settings.attempts, self.at_once, self.contest is not None, rated]
         return digest_value(["chosen", self.agent.identity, self.jury.identity, *numbers])
 
     def prompts(self) -> dict[str, str]:
@@ -60,7 +61,7 @@ class ChosenSearches:
 
     def models(self) -> tuple[ModelEntry, ...]:
         model, sampling = self.agent.model, self.agent.sampling.describe()
-        solver = ModelEntry(role=ROLE, name=model.name, revision=model.identity, sampling=sampling)
+        solver = ModelEntry(role=SOLVER, name=model.name, revision=model.identity, sampling=sampling)
         return (solver, *self.jury.models())
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
@@ -95,12 +96,12 @@ class ChosenSearches:
 
     def _show_attempts(self, tried: Sequence[Tried], refused: Rejection) -> RefusedQuestion:
         solver = self.agent.model.name
-        made = (each.record(CONDITIONS[need], ROLE, solver, sample) for sample, (need, each) in enumerate(tried))
+        made = (each.record(CONDITIONS[need], solver, sample) for sample, (need, each) in enumerate(tried))
         return RefusedQuestion(**dict(refused), attempts=tuple(made))
 
     async def _try_all(self, question: Enhancement) -> list[Tried]:
         numbers = range(self.settings.attempts)
-        if not self.settings.early_stop:
+        if self.at_once:
             ended = await asyncio.gather(*(self._try(question, each) for each in numbers), return_exceptions=True)
             for outcome in ended:
                 if isinstance(outcome, BaseException):
@@ -125,7 +126,7 @@ class ChosenSearches:
             return need, Attempt("unscored", day=rollout.day, problem=rollout.failure)
         if not given or (is_no_answer(given) and compare_answers(given, question.answer) != "correct"):
             return need, Attempt("incorrect", day=rollout.day)
-        trial = f"{question.record_id}:chosen:{ROLE}:{number}"
+        trial = f"{question.record_id}:chosen:{SOLVER}:{number}"
         judgement = await self.jury.judge(question.text, given, question.answer, trial)
         return need, Attempt(judgement.verdict, given, rollout.day, judgement.detail)
 
@@ -141,7 +142,7 @@ class ChosenSearches:
         low, high = wilson_interval(correct, len(attempts) - unscored)
         return Cell(
             condition=CONDITIONS[need],
-            role=ROLE,
+            role=SOLVER,
             solver=self.agent.model.name,
             prompt=self.agent.prompt.label,
             day=max(each.day for each in attempts),

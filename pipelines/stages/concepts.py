@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import find_lead_fault
-from pipelines.config.settings import ConceptsConfig, SeedsConfig, SplitRule
+from pipelines.config.settings import SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import JUDGED, judge_pages
@@ -31,6 +31,14 @@ from schemas.datasets import Seed
 from schemas.reasons import SeedReason
 
 BATCH_ROWS = 65_536
+DRAWS = 10_000
+"""Concepts drawn without a limit of seeds, half from the head and half from the tail (MMSearch-R1, 3.1)."""
+HEAD = 0.2
+"""Share of the list, the most frequent, that is its head; the paper leaves open where head and tail end."""
+TAIL = 0.5
+"""Share of the list, the rarest, that is its tail."""
+TEXTUAL = 0.54
+"""Share of the concepts of which a fact is asked, not the name: 7 of 13, as the paper's two sources stand."""
 _SHOWN = ["node", "page_id", "title", "image", "image_free"]
 
 
@@ -53,7 +61,6 @@ class Concepts(WithoutModels):
 
     corpus: Corpus
     gate: SeedsConfig
-    settings: ConceptsConfig
     splits: SplitRule
     seed: int
     metadata: ImageMetadata | None = None
@@ -63,11 +70,10 @@ class Concepts(WithoutModels):
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
-        drawn = self.settings.model_dump(include={"draws", "head", "tail", "textual"})
-        listed = digest_value(_read_text(Path(self.settings.list))) if self.settings.list else ""
-        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
+        listed = digest_value(_read_text(Path(self.gate.concepts))) if self.gate.concepts else ""
+        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus", "concepts"})
         asked = self.metadata.identity if self.metadata else ""
-        return digest_value(["concepts", listed, drawn, gate, repr(self.splits), self.seed, asked])
+        return digest_value(["concepts", listed, DRAWS, gate, repr(self.splits), self.seed, asked])
 
     def count_candidates(self) -> int:
         return len(self.drawn)
@@ -75,11 +81,11 @@ class Concepts(WithoutModels):
     @cached_property
     def drawn(self) -> tuple[Concept, ...]:
         """The concepts drawn, as many from the head as from the tail, in the order of their draws."""
-        names, counts = read_list(Path(self.settings.list)) if self.settings.list else self._list_articles()
+        names, counts = read_list(Path(self.gate.concepts)) if self.gate.concepts else self._list_articles()
         # By frequency, then by place in the list: a draw does not depend on how a sort breaks ties.
         order = np.lexsort((np.arange(len(counts)), -counts))
-        head, tail = (ceil(share * len(order)) for share in (self.settings.head, self.settings.tail))
-        draws = min(self.settings.draws, self.gate.limit or self.settings.draws)
+        head, tail = (ceil(share * len(order)) for share in (HEAD, TAIL))
+        draws = self.gate.limit or DRAWS
         each = min(draws // 2, head, tail, len(order) // 2)
         if not each:
             raise ConfigError(f"concepts: {len(order)} in the list and {draws} draws; wanted are 2 of each or more")
@@ -115,7 +121,7 @@ class Concepts(WithoutModels):
             concept = found[row["node"]]
             if reason is None and self.gate.require_image:
                 image, named = pictures.get(row["image"]), row["image"] or row["title"]
-                reason, detail = find_lead_fault(image, named, row["image_free"], self.gate.min_image_side)
+                reason, detail = find_lead_fault(image, named, row["image_free"])
             yield self._make_seed(row["node"], concept) if reason is None else _reject(concept, reason, detail)
 
     def _find(self, name: str) -> int | None:
@@ -129,11 +135,7 @@ class Concepts(WithoutModels):
                 table = pa.Table.from_batches([batch])
                 table = table.filter(pc.is_in(table["node"], value_set=nodes.cast(table["node"].type)))
                 rows = zip(table.select(_SHOWN).to_pylist(), judge_pages(self.gate, table), strict=True)
-                for row, (reason, detail) in rows:
-                    split = self.splits.place("entity", row["title"])
-                    if reason is None and self.gate.splits and split not in self.gate.splits:
-                        reason, detail = "other-split", split
-                    yield row, reason, detail
+                yield from ((row, reason, detail) for row, (reason, detail) in rows)
 
     def _look_up(self, files: Sequence[str]) -> dict[str, CorpusImage]:
         known = {file: image for file in files if (image := self.corpus.image(file)) is not None}
@@ -142,7 +144,7 @@ class Concepts(WithoutModels):
 
     def _make_seed(self, node: int, concept: Concept) -> Seed:
         page = self.corpus.page(node)
-        textual = draw_unit(self.seed, "asks", concept.name) < self.settings.textual
+        textual = draw_unit(self.seed, "asks", concept.name) < TEXTUAL
         return Seed(
             record_id=make_record_id("seed", [page.page_id, page.revision, concept.name]),
             parent_id=concept.identity,
@@ -171,8 +173,8 @@ def read_list(path: Path) -> tuple[list[str], Any]:
         name, tab, count = line.partition("\t")
         if not name.strip() or not tab or not count.strip().isdecimal() or name.strip() in found:
             raise ConfigError(
-                f"concepts.list {path}, line {number}: {line[:80]!r}; a line holds a concept that no other line has, a "
-                "tab, and a whole number"
+                f"seeds.concepts {path}, line {number}: {line[:80]!r}; a line holds a concept that no other line has, "
+                "a tab, and a whole number"
             )
         found[name.strip()] = int(count)
     return list(found), np.array(list(found.values()), dtype=np.int64)
@@ -182,7 +184,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"concepts.list {path}: {error}") from error
+        raise ConfigError(f"seeds.concepts {path}: {error}") from error
 
 
 def _reject(concept: Concept, reason: SeedReason, detail: str) -> Rejection:

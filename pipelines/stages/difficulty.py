@@ -6,22 +6,21 @@ answers and is refused (research/quality.md U4).
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, get_args
 
 from pipelines.agent.attempts import (
+    SOLVER,
     AlternativeCheck,
     Attempt,
     Exhibit,
     Exhibits,
     Filter,
-    PictureSwaps,
     Plan,
     Searches,
     Series,
     Solver,
-    Swap,
     fit_filters,
     hold_against_corpus,
     is_enough,
@@ -35,7 +34,7 @@ from pipelines.checks.verdicts import refuse
 from pipelines.config.settings import DifficultyConfig
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Depiction, Difficulty, Grounding, RefusedQuestion
 from schemas.manifest import ModelEntry
@@ -62,18 +61,17 @@ class QuestionCourse:
 
 
 @dataclass(frozen=True)
-class MeasuredDifficulty:
+class MeasuredDifficulty(Prompted):
     """The stage: grounded questions in, measured questions out, or a rejection by the plan's rules."""
 
-    solvers: Mapping[str, RoleClient]
-    """By role, as the plan names them."""
+    solver: RoleClient
     jury: Jury
     searches: Searches
     plan: Plan
     settings: DifficultyConfig
+    at_once: bool = field(default=False, kw_only=True)
+    """Whether all attempts of a condition are made, at once; else none once no further one can change the decision."""
     watch: UnscoredWatch
-    swaps: PictureSwaps | None = None
-    """Source of swapped pictures; without it the conditions that need one are left out."""
     contest: AlternativeCheck | None = None
     """Checks repeated wrong answers; None skips the check."""
     list_endings: EndingList = lambda proof, answer: ()
@@ -84,44 +82,34 @@ class MeasuredDifficulty:
     covered: bool = True
     """Whether the checks of words know the language of the questions; the corpus decides it."""
     name: str = "difficulty"
-    version: int = 9
+    version: int = 10
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
     def fingerprint(self) -> str:
-        judge = self._find_picture_judge()
         return digest_value([
-            {role: asking.identity for role, asking in self._list_solvers()},
+            self.solver.identity,
             make_schema(PictureReply),
             self.jury.identity,
             self.searches.identity,
-            self.swaps.identity if self.swaps and self._swaps_pictures() else "",
-            judge.identity if judge else "",
+            self.picture_judge.identity if self.picture_judge else "",
             self.contest is not None,
             repr(self.plan),
             self.settings.attempts,
+            self.at_once,
             self.settings.probe_attempts,
-            self.settings.early_stop,
-            self.settings.unproved,
             self.rater.identity if self.rater else "",
         ])  # fmt: skip
 
-    def prompts(self) -> dict[str, str]:
-        judge = self._find_picture_judge()
-        asked = [*(asking for _, asking in self._list_solvers()), *([judge] if judge else [])]
-        return {asking.prompt.label: asking.prompt.digest for asking in asked} | self.jury.prompts()
-
     def models(self) -> tuple[ModelEntry, ...]:
-        judge = self._find_picture_judge()
-        solvers = tuple(asking.describe(role) for role, asking in self._list_solvers())
-        return (*solvers, *(self.jury.models() or ([judge.describe("judge")] if judge else ())))
+        judge = self.picture_judge
+        return (self.solver.describe(SOLVER), *(self.jury.models() or ([judge.describe("judge")] if judge else ())))
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
         refused = await self._look(record)
         if refused is not None:
             return refused
-        swap = self.swaps.choose(record) if self.swaps and self._swaps_pictures() else None
-        course = self._start(record, swap)
+        course = self._start(record)
         refused = await self._attempt_all(course)
         if refused is not None:
             return refused
@@ -129,10 +117,9 @@ class MeasuredDifficulty:
         alternatives = hold_against_corpus(self.contest, record, given)
         if isinstance(alternatives, Rejection):
             return self._show_attempts(course, alternatives)
-        cells = tuple(series.sum_up(self.solvers[series.step.role]) for series in course.measured)
+        cells = tuple(series.sum_up(self.solver) for series in course.measured)
         standing = find_standing(record.proof, record.trace, is_solved(cells), self.covered)
-        kept = record.origin is not None and self.settings.unproved == "keep"
-        if standing == "unproved" and self.plan.refuses_unproved and not kept:
+        if standing == "unproved" and record.origin is None:
             refused = _reject(record, "unproved", "no attempt was right and there is no proof")
             return self._show_attempts(course, refused)
         return (
@@ -141,7 +128,6 @@ class MeasuredDifficulty:
                 cells=cells,
                 standing=standing,
                 alternatives=alternatives,
-                swapped_with=swap.title if swap else "",
                 left_out=tuple(course.left_out),
                 tools=self.searches.tools,
             ),
@@ -153,22 +139,12 @@ class MeasuredDifficulty:
         ease, small = await self.rater.rate(record.picture, record.proof.nodes[0].title)
         return record.depiction.model_copy(update={"ease": ease, "ease_at_training": small})
 
-    def _list_solvers(self) -> Iterator[tuple[str, RoleClient]]:
-        for role in self.plan.list_roles():
-            yield role, self.solvers[role]
-
-    def _swaps_pictures(self) -> bool:
-        return any(step.condition.startswith("swapped") for step in self.plan.filters)
-
-    def _find_picture_judge(self) -> RoleClient | None:
-        return self.picture_judge if self.plan.judges_picture else None
-
     async def _look(self, record: Grounding) -> Rejection | None:
         if self.plan.seeks_answer:
             result = check_answer(record.text, record.answer, list_type_words(record.proof.nodes))
             if not result.passed:
                 return refuse(record.record_id, [result], REASONS)
-        judge = self._find_picture_judge()
+        judge = self.picture_judge
         if judge is None or record.picture is None:
             return None
         inputs = JudgePictureInputs(anchor_type=record.proof.nodes[0].type if record.proof.nodes else "")
@@ -178,15 +154,15 @@ class MeasuredDifficulty:
             return _reject(record, "unscored", f"picture judge: {error}")
         return _reject(record, TOO_SIMPLE, f"says {judge.model.name}") if reply.simple else None
 
-    def _start(self, record: Grounding, swap: Swap | None) -> QuestionCourse:
+    def _start(self, record: Grounding) -> QuestionCourse:
         pictured = record.picture is not None
         endings = self.list_endings(record.proof, record.answer) if record.proof.nodes else ()
         filters = [step for step in self.plan.filters if endings or step.condition != "clause"]
-        steps, left_out = fit_filters(filters, pictured, swap is not None)
+        steps, lacking = fit_filters(filters, pictured)
+        left_out: list[str] = [*lacking]
         if pictured and self.plan.judges_picture and self.picture_judge is None:
             left_out.append(TOO_SIMPLE)
-        exhibits = Exhibits(record, self.searches, swap.picture if swap else None)
-        return QuestionCourse(record, exhibits, endings, steps, left_out, [])
+        return QuestionCourse(record, Exhibits(record, self.searches), endings, steps, left_out, [])
 
     async def _attempt_all(self, course: QuestionCourse) -> Rejection | None:
         for step in course.steps:
@@ -198,7 +174,7 @@ class MeasuredDifficulty:
         return None
 
     def _show_attempts(self, course: QuestionCourse, refused: Rejection) -> RefusedQuestion:
-        made = (each for series in course.measured for each in series.list_attempts(self.solvers[series.step.role]))
+        made = (each for series in course.measured for each in series.list_attempts(self.solver))
         return RefusedQuestion(**dict(refused), attempts=tuple(made))
 
     async def _attempt_step(self, course: QuestionCourse, step: Filter) -> Series:
@@ -207,25 +183,27 @@ class MeasuredDifficulty:
             exhibits = [
                 Exhibit("clause", ending=each) for each in course.endings for _ in range(self.settings.probe_attempts)
             ]
-        solver = Solver(step.role, self.solvers[step.role], self.jury)
+        solver = Solver(self.solver, self.jury)
         series = Series(step, len(exhibits))
         contested = self.contest is not None and bool(course.record.proof.nodes)
         watched = contested and _shows_truth(course.record, exhibits[0])
-        # Without an early stop all are made at once, so that one batch holds them.
-        ended = [] if self.settings.early_stop else await _attempt_at_once(solver, course.record, exhibits)
+        # Where the solver is asked in batches, one batch holds all attempts.
+        ended = await _attempt_at_once(solver, course.record, exhibits) if self.at_once else []
         for sample, exhibit in enumerate(exhibits):
             attempt = ended[sample] if ended else await solver.attempt(course.record, exhibit, sample)
             self.watch.add(attempt.verdict, attempt.problem)
             series.add(attempt, watched)
-            if self.settings.early_stop and is_enough(step, series.tally, series.planned, watched):
+            if not self.at_once and is_enough(step, series.tally, series.planned, watched):
                 break
         course.measured.append(series)
         return series
 
     def _describe(self, series: Series) -> str:
-        tally, solver = series.tally, self.solvers[series.step.role].model.name
+        tally = series.tally
         unscored = f", {tally.unscored} unscored" if tally.unscored else ""
-        return f"{tally.correct} of {tally.done} correct{unscored} by {solver} ({series.step.condition})"
+        return (
+            f"{tally.correct} of {tally.done} correct{unscored} by {self.solver.model.name} ({series.step.condition})"
+        )
 
 
 async def _attempt_at_once(solver: Solver, record: Grounding, exhibits: Sequence[Exhibit]) -> list[Attempt]:

@@ -15,36 +15,51 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from pipelines.agent.observations import VERSION as RESULTS
-from pipelines.agent.observations import ImageStore, credit_picture, keep_results
+from pipelines.agent.observations import credit_picture, keep_results
 from pipelines.agent.pictures import DEGRADING_VERSION as DEGRADING
-from pipelines.agent.pictures import FINE, Gauge, Reader, RepairLoop, RepairTool, Tried, find_gauge, make_detail_gauge
+from pipelines.agent.pictures import (
+    FINE,
+    KEPT_RESULTS,
+    Gauge,
+    Reader,
+    RepairLoop,
+    RepairTool,
+    Tried,
+    find_gauge,
+    make_detail_gauge,
+)
 from pipelines.agent.pictures import REPAIRING_VERSION as REPAIRING
 from pipelines.agent.scenes import SceneMaker
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
-from pipelines.pictures import find_extension
-from pipelines.services.prompting import RoleClient
+from pipelines.pictures import PictureStore, find_extension
+from pipelines.services.prompting import Prompted
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record
 from schemas.datasets import Degradation, Difficulty, Enhancement, Offer, Picture, Scene, SearchResult
 from schemas.manifest import ModelEntry
 
+TRIED = 3.0
+"""Pictures tried for each one that is to be degraded: not every one can be repaired."""
+STRENGTHS = (0.25, 0.5, 0.75, 1.0)
+"""Tried from the one drawn upwards, until the picture is of no use any more; what is then beyond repair is tried again
+at strengths between. The paper names no strengths."""
 UNTESTED = "untested: neither words nor a search by picture tell what the original shows"
 UNHARMED, UNREPAIRED = "unharmed", "unrepaired"
 """Why a picture is left as it is: no strength made it useless, or none that did could be put right."""
 
 
 @dataclass(frozen=True)
-class Enhancements:
+class Enhancements(Prompted):
     """The stage: measured questions in, the same out; for some, the ways to degrade their picture and repair it.
 
     Difficulty was measured with the original picture. Each row keeps the results of a search by its own picture, for
     trainers that replay it.
     """
 
-    pictures: ImageStore
+    pictures: PictureStore
     search: ImageSearch
     reader: Reader | None
     """Without a reader, a search by picture is the only test."""
@@ -52,23 +67,21 @@ class Enhancements:
     """Installed tools; a degradation without its tool is not used."""
     settings: EnhancementsConfig
     seed: int
-    results: int = 5
-    """Search results that a row keeps; 0 makes no search."""
     scenes: SceneMaker | None = None
     """Sets pictures in scenes of high resolution; a question that it chooses is not degraded."""
     name: str = "enhancements"
-    version: int = 6
+    version: int = 7
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Enhancement
 
     def fingerprint(self) -> str:
-        kept = [self.results, RESULTS, self.search.identity] if self.results else []
+        kept = [KEPT_RESULTS, RESULTS, self.search.identity]
         kept += [self.scenes.identity] if self.scenes is not None else []
         if not self._degrades:
             return digest_value([kept])
         tools = {degradation: tool.identity for degradation, tool in self.repairs.items()}
         reader = "" if self.reader is None else self.reader.identity
-        rules = [self._share, self._degradations, self.settings.strengths, self.seed]
+        rules = [self._share, self._degradations, STRENGTHS, self.seed]
         return digest_value([kept, *rules, DEGRADING, REPAIRING, tools, self.search.identity, reader])
 
     @property
@@ -77,23 +90,15 @@ class Enhancements:
 
     @property
     def _share(self) -> float:
-        return min(1.0, self.settings.share * self.settings.tries)
+        return min(1.0, self.settings.share * TRIED)
 
     @property
     def _degrades(self) -> bool:
-        return bool(self._share and self._degradations and self.settings.strengths)
-
-    def prompts(self) -> dict[str, str]:
-        locator = self._locator
-        return {} if locator is None else {locator.prompt.label: locator.prompt.digest}
+        return bool(self._share and self._degradations)
 
     def models(self) -> tuple[ModelEntry, ...]:
-        locator = self._locator
-        return () if locator is None else (locator.describe("judge"),)
-
-    @property
-    def _locator(self) -> RoleClient | None:
-        return None if self.scenes is None else self.scenes.locator
+        locator = self.scenes and self.scenes.locator
+        return (locator.describe("judge"),) if locator else ()
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement]:
         picture = record.picture
@@ -122,8 +127,7 @@ class Enhancements:
         gauges = [gauge] if gauge else []
         if degradation in FINE and (gauge is None or gauge.test == "image-search"):
             gauges.append(make_detail_gauge(data))
-        strengths = sorted(self.settings.strengths)
-        drawn = strengths[int(draw_unit(self.seed, record.record_id, "strength", degradation) * len(strengths)) :]
+        drawn = STRENGTHS[int(draw_unit(self.seed, record.record_id, "strength", degradation) * len(STRENGTHS)) :]
         tried: list[Tried] = []
         for each in gauges:
             loop = RepairLoop(data, each, degradation, self.repairs[degradation], (self.seed, record.record_id))
@@ -159,9 +163,7 @@ class Enhancements:
         return Enhancement(**dict(record), left_whole=why, offers=offers, found=found)
 
     async def _look_up(self, file: PictureFile) -> tuple[SearchResult, ...]:
-        if not self.results:
-            return ()
         try:
-            return keep_results(await self.search.search_image(file, self.results))
+            return keep_results(await self.search.search_image(file, KEPT_RESULTS))
         except RecordFailed:
             return ()

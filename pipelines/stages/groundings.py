@@ -28,7 +28,7 @@ from pipelines.graph.proofs import list_names, make_query, make_question_id, vie
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Grounding, Picture, Rewrite
 from schemas.manifest import ModelEntry
@@ -52,7 +52,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Groundings:
+class Groundings(Prompted):
     """The stage: fuzzy questions in, questions with a picture in place of the anchor's name out."""
 
     ground: Indexes
@@ -61,11 +61,8 @@ class Groundings:
     settings: GroundingsConfig
     reader: Evaluator
     """Reads the final text back; what it did not read is refused."""
-    audit: bool = False
     distractors: DistractorFetcher | None = None
     """None where no picture is fetched."""
-    named: bool = False
-    """Whether names of bridges are let pass: an ablation."""
     plugged: tuple[PluggedCheck, ...] = ()
     """Checks by plugins."""
     name: str = "groundings"
@@ -75,13 +72,11 @@ class Groundings:
 
     def fingerprint(self) -> str:
         rules = [
-            self.settings.require_image,
             self.settings.min_answers,
+            self.settings.require_image,
             self.settings.retrieval_rank,
-            self.audit,
             self.chooser.identity,
             self.distractors.identity if self.distractors else "",
-            *(["named"] if self.named else []),
             *([[each.plugin.identity for each in self.plugged]] if self.plugged else []),
         ]
         return digest_value([*rules, self.asking.identity, make_schema(QuestionReply), self.reader.identity])
@@ -90,9 +85,6 @@ class Groundings:
     def reasons(self) -> tuple[str, ...]:
         """What plugins may refuse rows for, beside our own reasons."""
         return tuple(reason for each in self.plugged for reason in each.plugin.entry.list_reasons())
-
-    def prompts(self) -> dict[str, str]:
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.asking.describe("rewriter"), self.reader.describe())
@@ -104,21 +96,20 @@ class Groundings:
         missing = self._refuse_missing(listed, record)
         counts: tuple[Count, ...] = ()
         needed = PASSED
-        if missing.passed or self.audit:
+        if missing.passed:
             # In a thread: the first look at a relation reads the facts of the whole corpus.
             counts, needed = await asyncio.to_thread(self._count_need, record)
         refused = [result for result in (missing, needed) if not result.passed]
         choice = Choice()
-        if listed.found and (self.audit or not refused):
-            choice = await self.chooser.choose(anchor, listed.found, self.audit)
+        if listed.found and not refused:
+            choice = await self.chooser.choose(anchor, listed.found)
             refused += choice.refused
-        if refused and not self.audit:
-            return refuse(record.record_id, refused, self._allowed)
-        proof = self._complete_proof(record, counts)
-        wording = await self._word(record, proof, choice.picture, TRIES if not refused else 1)
-        refused += wording.refused
         if refused:
             return refuse(record.record_id, refused, self._allowed)
+        proof = self._complete_proof(record, counts)
+        wording = await self._word(record, proof, choice.picture)
+        if wording.refused:
+            return refuse(record.record_id, wording.refused, self._allowed)
         sha256 = choice.picture.sha256 if choice.picture else ""
         others = await self.distractors.fetch(anchor.node, anchor.path) if self.distractors else ()
         return (
@@ -145,11 +136,11 @@ class Groundings:
     def _allowed(self) -> frozenset[str]:
         return REASONS.union(self.reasons)
 
-    async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None, tries: int) -> Wording:
+    async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None) -> Wording:
         tried, secrets = NOTHING, list_secrets(list_names(self.ground.corpus, proof.hidden), record.answer)
         # What asks for a name refers to its picture from the start.
         named = asks_name(record.proof)
-        for _ in range(1 if named else tries):
+        for _ in range(1 if named else TRIES):
             text = record.text if named else await self._refer(record, tried)
             wording = await self._check_text(record, text, proof, picture)
             if not wording.refused or wording.refused[0].code in UNMENDABLE:
@@ -160,16 +151,14 @@ class Groundings:
 
     async def _check_text(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Wording:
         checks = self._list_checks(record, text, proof, picture)
-        if self.named:
-            checks = map(_let_names_pass, checks)
-        refused = await asyncio.to_thread(run_checks, checks, self.audit)  # they search
+        refused = await asyncio.to_thread(run_checks, checks)  # they search
         reading = screening = None
-        if self.audit or not refused:
+        if not refused:
             reading, read = await self.reader.check(text, proof, record.answer)
             refused += () if read.passed else (read,)
-        if reading is not None and (self.audit or not refused):
+        if reading is not None and not refused:
             screening, screened = await self.reader.screen(text, reading, proof, record.answer)
-            refused += () if screened.passed or self.named else (screened,)
+            refused += () if screened.passed else (screened,)
         return Wording(text, reading, screening, refused)
 
     def _complete_proof(self, record: Rewrite, counts: Sequence[Count]) -> Proof:
@@ -235,16 +224,3 @@ class Groundings:
             tried=tried,
         )
         return (await ask_model(self.asking, inputs, QuestionReply)).question
-
-
-NAMING = frozenset(["alias-leak", "demonym-leak", "fact-unproved"])
-"""Codes of checks that a name of a bridge in the question fails: it also tells what no constraint counts."""
-
-
-def _let_names_pass(check: Check) -> Check:
-
-    def look() -> CheckResult:
-        result = check()
-        return PASSED if result.code in NAMING else result
-
-    return look

@@ -22,17 +22,18 @@ from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
+from pipelines.checks.uniqueness import check_derivable
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import Attribute, read_askable
-from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node, make_query, read_opening
+from pipelines.graph.proofs import cite_fact, make_node, read_opening, start_proof
 from pipelines.graph.prose import mask_names
-from pipelines.graph.query import Indexes, answer_query
+from pipelines.graph.query import Indexes
 from pipelines.ids import digest_value, make_record_id
-from pipelines.names import digest_aliases, list_writings
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.names import list_writings
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Question, Seed
 from schemas.manifest import ModelEntry
@@ -51,7 +52,7 @@ class _Candidate:
 
 
 @dataclass(frozen=True)
-class Initials:
+class Initials(Prompted):
     """The stage: seeds in, one question about one fact of each out."""
 
     ground: Indexes
@@ -66,7 +67,6 @@ class Initials:
     splits: SplitRule
     page_words: int
     """Words of the article that the model is shown."""
-    audit: bool = False
     concepts: ConceptAsker | None = None
     """Asks for names and classifies questions, where seeds are concepts."""
     name: str = "questions"
@@ -75,18 +75,12 @@ class Initials:
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        later = self.ground.later.digest if self.ground.later else ""
-        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words]
         pages = self.pages.identity if self.pages else ""
         rules += [self.concepts.identity] if self.concepts else []
         return digest_value(
             ["initials", self.asking.identity, self.reader.identity, pages, make_schema(AskedFactReply), *rules]
         )
-
-    def prompts(self) -> dict[str, str]:
-        read = self.pages.prompts() if self.pages else {}
-        named = self.concepts.prompts() if self.concepts else {}
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read, **named}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.asking.describe("writer"), self.reader.describe())
@@ -134,7 +128,7 @@ class Initials:
                 refused.append(CheckResult("FAIL", "other-split", attribute.fact.key))
                 continue
             proof = self._make_proof(number, attribute)
-            found = run_checks(self._list_checks(number, proof, attribute), self.audit)
+            found = run_checks(self._list_checks(number, proof, attribute))
             refused.extend(found)
             if not found:
                 candidates.append(_Candidate(attribute, proof))
@@ -144,14 +138,7 @@ class Initials:
         yield from list_answer_checks(
             self.ground, number, attribute.fact.key, attribute.answer, self.limits, self.max_tokens
         )
-        yield partial(self._check_derivable, proof, attribute)
-
-    def _check_derivable(self, proof: Proof, attribute: Attribute) -> CheckResult:
-        derived = answer_query(self.ground, make_query(self.ground.corpus, proof))
-        if set(derived) == {attribute.answer.key}:
-            return PASSED
-        detail = f"the query gives {sorted(derived)}, the page says {attribute.answer.key}"
-        return CheckResult("FAIL", "not-derivable", detail)
+        yield partial(check_derivable, self.ground, proof, attribute.answer)
 
     async def _ask(
         self, record: Seed, number: int, candidates: Sequence[_Candidate]
@@ -207,19 +194,8 @@ class Initials:
     def _make_proof(self, number: int, attribute: Attribute) -> Proof:
         corpus = self.ground.corpus
         node = make_node(corpus, number, "anchor" if self.concepts else "answer")
-        return Proof(
-            corpus=corpus.digest,
-            snapshot=corpus.snapshot,
-            nodes=(node,),
-            hops=(),
-            answer_relation=attribute.fact.key,
-            answer_evidence=cite_fact(corpus, attribute.fact),
-            constraints=(),
-            counts=(),
-            alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
-            thresholds=self.limits,
-            compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
-        )
+        fact = attribute.fact
+        return start_proof(corpus, [node], (), fact.key, cite_fact(corpus, fact), self.limits)
 
 
 def _view_fact(corpus: Corpus, attribute: Attribute) -> FactView:

@@ -48,7 +48,10 @@ from pipelines.checks.verdicts import TRIES, Check, CheckResult, explain_refusal
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.branches import add_branches, make_branch
 from pipelines.graph.proofs import (
+    CANDIDATES,
+    NEAR_MISSES,
     OPEN,
+    PAGE_WORDS,
     AnchorRules,
     ChainSearch,
     InjectionRules,
@@ -57,17 +60,18 @@ from pipelines.graph.proofs import (
     grow_proof,
     list_names,
     make_query,
+    make_rewrite,
     read_lead,
     retreat,
     view_proof,
 )
 from pipelines.graph.query import TYPE, Indexes, count_alone, find_article, locate_nodes
-from pipelines.ids import digest_value, make_record_id
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.ids import digest_value
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Constraint, Proof
+from schemas.proofs import Answer, Constraint
 from schemas.reasons import RewriteReason
 from schemas.tasks import (
     NOTHING,
@@ -103,13 +107,13 @@ async def propose_descriptors(
         subject_type=view.anchor_type,
         hop=view.hops[0],
         facts=facts,
-        count=rules.descriptors.candidates,
+        count=CANDIDATES,
         variety=view.variety,
         lead=lead if check_answer(lead or "-", this.answer).passed else "",
         entities=entities,
         tried=tried,
     )
-    return (await ask_model(askings.proposing, inputs, DescriptorsReply)).descriptors[: rules.descriptors.candidates]
+    return (await ask_model(askings.proposing, inputs, DescriptorsReply)).descriptors[:CANDIDATES]
 
 
 async def reword_question(
@@ -146,7 +150,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Injections:
+class Injections(Prompted):
     """The stage: initial questions in, questions grown by rounds of injection out, with a certificate a round."""
 
     ground: Indexes
@@ -165,10 +169,6 @@ class Injections:
         asked = [self.reader.identity, *(asking.identity for asking in self.askings.list_all())]
         rules = [repr(self.rules), repr(self.anchors), digest_value(sorted(self.apart))]
         return digest_value(["injections", *rules, asked, *map(make_schema, REPLIES)])
-
-    def prompts(self) -> dict[str, str]:
-        own = {asking.prompt.label: asking.prompt.digest for asking in self.askings.list_all()}
-        return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.askings.rewriting.describe("rewriter"), self.reader.describe())
@@ -233,8 +233,6 @@ class Injections:
         return self._judge_beside(record, seed, article, node)
 
     def _judge_beside(self, record: Question, seed: int, article: int, node: int) -> str:
-        if not self.rules.descriptors.forbid_shortcuts:
-            return OPEN
         result = check_earlier_pages(self.ground.corpus, (node, seed), record.answer, article)
         return OPEN if result.passed else result.code
 
@@ -251,7 +249,7 @@ class Injections:
 
         def judge_end(node: int) -> str:
             found = self.anchors.explain(corpus, node, record.split)
-            if found or not rules.descriptors.forbid_shortcuts:
+            if found:
                 return found
             result = check_path_length(corpus, (*[node] * rounds, seed), rules.hub_in_degree)
             return OPEN if result.passed else result.code
@@ -271,7 +269,7 @@ class Injections:
         if not check_named(draft.text, node.title).passed:
             missing = f"{node.title!r} does not stand in {draft.text!r}"
             return Setback(number, (CheckResult("FAIL", "entity-not-in-question", missing),))
-        words = self.rules.settings.page_words
+        words = PAGE_WORDS
         fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, words, place.wasted)
         if isinstance(fact, CheckResult):
             return Setback(number, (fact,))
@@ -341,7 +339,7 @@ class Injections:
     async def _try(
         self, draft: ProofDraft, this: Round, descriptor: Descriptor
     ) -> ProofDraft | tuple[CheckResult, ...]:
-        corpus, rules, grown = self.ground.corpus, self.rules, this.proof
+        corpus, grown = self.ground.corpus, this.proof
         literal, linked = split_told(corpus, this.numbers[1], descriptor)
         said = list_constraints(corpus, this.numbers[1], 1, literal)
         proof = grown.model_copy(
@@ -353,20 +351,19 @@ class Injections:
         proof = add_branches(proof, [make_branch(self.ground, 1, fact) for fact in linked])
         query = make_query(corpus, proof)
         checks = list_descriptor_checks(self.ground, this, literal, said, query)
-        refused = await asyncio.to_thread(run_checks, checks, rules.audit)
-        if refused and not rules.audit:
+        refused = await asyncio.to_thread(run_checks, checks)
+        if refused:
             return refused
-        if cap := rules.descriptors.near_misses:
-            search = await asyncio.to_thread(find_near_misses, self.ground, query, 1, cap)
-            refused += run_checks([partial(check_near_misses, search)])
-            proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
+        search = await asyncio.to_thread(find_near_misses, self.ground, query, 1, NEAR_MISSES)
+        refused += run_checks([partial(check_near_misses, search)])
+        proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
         if refused:
             return refused
         tried = NOTHING
         for _ in range(TRIES):
             text = await reword_question(self.askings.rewriting, draft.text, this, descriptor, tried)
-            refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof), rules.audit)
-            if rules.audit or not refused:
+            refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof))
+            if not refused:
                 _, read = await self.reader.check(text, proof, this.answer)
                 refused += () if read.passed else (read,)
             if not refused:
@@ -399,38 +396,28 @@ class Injections:
         numbers = tuple(reversed(draft.taken))
         nodes = range(1, len(numbers))
         fits = [count_fit(self.ground, query, node, self.rules.descriptors.require_alone(node)) for node in nodes]
-        refused = run_checks(self._list_last_checks(draft, record.answer, numbers, fits), self.rules.audit)
+        refused = run_checks(self._list_last_checks(draft, record.answer, numbers, fits))
         if refused:
             return Setback(len(numbers) - 1, refused, draft.fact)
         rules, page = self.rules, self.ground.corpus.page(numbers[0])
         limits = {
             "alone_first": rules.descriptors.min_alone_first,
             "alone": rules.descriptors.min_alone,
-            "near_misses": rules.descriptors.near_misses,
+            "near_misses": NEAR_MISSES,
         }
         sides = [count_side(self.ground, query, side.number) for side in query.sides if not side.named]
-        if refused := run_checks([partial(check_side, count) for count in sides], self.rules.audit):
+        if refused := run_checks([partial(check_side, count) for count in sides]):
             return Setback(len(numbers) - 1, refused, draft.fact)
         found = {
             "counts": (*(count for fit in fits for count in fit.as_counts()), *sides),
             "near_misses": tuple(sorted(draft.proof.near_misses, key=lambda miss: miss.node)),
             "thresholds": record.proof.thresholds.model_copy(update=limits),
-            "shortcuts_checked": rules.descriptors.forbid_shortcuts,
+            "shortcuts_checked": True,
             "hub_in_degree": rules.hub_in_degree,
             "redundant": find_redundant(self.ground, query, record.answer.key),
         }
-        return Rewrite(
-            record_id=make_record_id("rewrite", [record.record_id, draft.text]),
-            parent_id=record.record_id,
-            split=record.split,
-            domain=page.domain,
-            image=page.image,
-            canonical=record.text,
-            text=draft.text,
-            answer=record.answer,
-            proof=draft.proof.model_copy(update=found),
-            certificates=draft.certificates,
-        )
+        changes = {"domain": page.domain, "image": page.image, "certificates": draft.certificates}
+        return make_rewrite(record, draft.text, draft.proof.model_copy(update=found), **changes)
 
     def _list_last_checks(
         self, draft: ProofDraft, answer: Answer, numbers: Sequence[int], fits: Sequence[Fit]
@@ -438,12 +425,11 @@ class Injections:
         corpus, rules = self.ground.corpus, self.rules
         for fit in fits:
             yield partial(check_fit, fit, rules.descriptors.require_alone(fit.node))
-        if rules.descriptors.forbid_shortcuts:
-            yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
-            article = find_article(corpus, numbers[-1], draft.proof.answer_relation, answer)
-            yield partial(check_earlier_pages, corpus, numbers, answer, article)
-            beside = (*_list_aside(corpus, draft.proof), numbers[-1])
-            yield partial(check_earlier_pages, corpus, beside, answer, article)
+        yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
+        article = find_article(corpus, numbers[-1], draft.proof.answer_relation, answer)
+        yield partial(check_earlier_pages, corpus, numbers, answer, article)
+        beside = (*locate_nodes(corpus, [branch.node for branch in draft.proof.branches]), numbers[-1])
+        yield partial(check_earlier_pages, corpus, beside, answer, article)
         yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)
 
     def _refuse(self, record: Question, setbacks: Sequence[Setback], rounds: int, search: ChainSearch) -> Rejection:
@@ -451,14 +437,9 @@ class Injections:
         said = "; ".join(dict.fromkeys(f"{result.code} {result.detail}".strip() for result in last.results))
         if search.refused and last.fact is None:
             said += "; refused on the way: " + ", ".join(f"{why} {n}" for why, n in search.refused.most_common())
-        codes = [result.code for setback in setbacks for result in setback.results] if self.rules.audit else []
         return Rejection(
             record_id=record.record_id,
             reason=cast(RewriteReason, last.code),
             detail=f"round {last.round} of {rounds}: {said}",
-            codes=tuple(dict.fromkeys([last.code, *codes])),
+            codes=(last.code,),
         )
-
-
-def _list_aside(corpus: Corpus, proof: Proof) -> list[int]:
-    return locate_nodes(corpus, [branch.node for branch in proof.branches])

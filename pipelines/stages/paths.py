@@ -18,10 +18,15 @@ from pipelines.graph.query import Indexes
 from pipelines.graph.salience import read_lists, weigh_attribute
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
+from pipelines.services.prompting import Prompted
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Seed
 from schemas.manifest import ModelEntry
-from schemas.proofs import Hop, Role
+from schemas.proofs import AnswerType, Hop, Role
+
+# (0.08) and 2 other words (0.03); FVQA and InfoSeek ask for names more often still.
+ANSWER_TYPES: Mapping[AnswerType, float] = {"name": 0.6, "date": 0.25, "number": 0.1, "string": 0.05}
+"""Wanted share of each type of answer, by which the fact to ask for is drawn; guided walks leave it to their model."""
 
 
 @dataclass(slots=True)
@@ -34,13 +39,9 @@ class _Shard:
     """By record id, the first of the records."""
 
 
-def _weigh_alike(_: Attribute) -> float:
-    return 1.0
-
-
 @dataclass(frozen=True)
-class Paths:
-    """The stage: seeds in, up to ``per_seed`` distinct paths of each out; each path has ``walks`` tries."""
+class Paths(Prompted):
+    """The stage: seeds in, a path of each out; it has ``walks`` tries."""
 
     graph: WalkGraph
     seed: int
@@ -71,14 +72,10 @@ class Paths:
         return self.graph.rules.settings
 
     def fingerprint(self) -> str:
-        later = self.ground.later.digest if self.ground.later else ""
         lists = read_lists() if self.settings.salience else ""
         guided = [self.guide.identity] if self.guide else []
         used = [self.kept, [sorted(counts.items()) for counts in self.used]] if self.used else []
-        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later, lists, *guided, *used])
-
-    def prompts(self) -> dict[str, str]:
-        return self.guide.prompts() if self.guide else {}
+        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), lists, *guided, *used])
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.guide.describe(),) if self.guide else ()
@@ -96,7 +93,7 @@ class Paths:
         self.drawn.update(zip(orders, drawn, strict=True))
         walks = (walk for each in drawn if (walk := self.graph.read_walk(each)) is not None)
         ends = {walk.moves[-1].target: walk.attributes for walk in walks}
-        balance, tally = Balance.of(self.settings.answer_types, ends), self._start_tally()
+        balance, tally = Balance.of(ANSWER_TYPES, ends), self._start_tally()
         shard = _Shard(records, balance, tally, self._start_ration(records))
         self.shards.update((record.record_id, shard) for record in records)
 
@@ -117,7 +114,7 @@ class Paths:
         node = self.graph.corpus.find(record.title)
         if self.guide and node is not None:
             return await self._walk_guided(self.guide, record, node)
-        alone = _Shard((record,), Balance(self.settings.answer_types), self._start_tally())
+        alone = _Shard((record,), Balance(ANSWER_TYPES), self._start_tally())
         shard = self.shards.pop(record.record_id, alone)
         # What earlier records of a shard ask for decides what this one may: they go first, whoever is called first.
         while record.record_id not in shard.made:
@@ -213,17 +210,18 @@ class Paths:
     def _list_asked(
         self, walk: Walk, record: Seed, order: Order, shard: _Shard, refused: Counter[str]
     ) -> tuple[Attribute, ...]:
-        weigh = partial(weigh_attribute, self.ground) if self.settings.salience else _weigh_alike
+        weigh = partial(weigh_attribute, self.ground) if self.settings.salience else lambda _: 1.0
         kind = record.answer_type
         balance = replace(shard.balance, wanted={kind: 1.0}) if kind else shard.balance
         asked = balance.order(walk.attributes, order.identity, weigh)
-        often = [a for a in asked if shard.tally.find_over(a) or self._is_rationed(a, record, shard)]
+        ration = shard.ration
+        often = [
+            each
+            for each in asked
+            if shard.tally.find_over(each) or (ration and not ration.allows(record.split, self._list_marks(each)))
+        ]
         refused["asked-often"] += len(often)
         return tuple(attribute for attribute in asked if attribute not in often)
-
-    def _is_rationed(self, attribute: Attribute, record: Seed, shard: _Shard) -> bool:
-        ration = shard.ration
-        return ration is not None and not ration.allows(record.split, self._list_marks(attribute))
 
     def _list_marks(self, attribute: Attribute) -> tuple[str, ...]:
         page_id = self.graph.corpus.page(attribute.fact.node).page_id

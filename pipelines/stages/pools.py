@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
-from pipelines.agent.observations import ImageStore
 from pipelines.checks.leakage import check_answer
 from pipelines.config.settings import PoolConfig, SplitRule
 from pipelines.corpus.layouts import (
@@ -24,7 +23,7 @@ from pipelines.errors import ConfigError, RecordFailed
 from pipelines.graph.answers import count_tokens, is_no_answer, type_reference
 from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource
+from pipelines.pictures import PictureSource, PictureStore
 from pipelines.plugins import Plugin
 from pipelines.services.prompting import WithoutModels
 from schemas.base import Failure, Record, Rejection
@@ -99,7 +98,7 @@ class Pools(WithoutModels):
     """The stage: files in, questions without a proof out, with every candidate either kept or refused."""
 
     pools: tuple[PoolConfig, ...]
-    pictures: ImageStore
+    pictures: PictureStore
     splits: SplitRule
     max_answer_tokens: int
     digest: Callable[[Path], str]
@@ -140,8 +139,6 @@ class Pools(WithoutModels):
         settings, text = pool.settings, " ".join(asked.question.split())
         entity = (asked.entity or pool.entities.get(asked.id, "")).strip()
         answer = self._read_answer(text, asked)
-        if settings.language and asked.language != settings.language:
-            raise Refused("other-language", asked.language)
         split = self._choose_split(settings, answer, entity)
         picture = self._store_picture(pool, asked)
         record_id = make_question_id(text, picture.sha256, answer, NO_PROOF)

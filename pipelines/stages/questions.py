@@ -11,19 +11,18 @@ from pipelines.checks.answers import check_named, check_not_bridge
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
-from pipelines.checks.uniqueness import check_single_value
+from pipelines.checks.uniqueness import check_derivable, check_single_value
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
 from pipelines.graph.caps import find_capped
 from pipelines.graph.facts import read_askable
-from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
+from pipelines.graph.proofs import flatten_names, list_names, start_proof, view_proof
 from pipelines.graph.propositions import read_clause
-from pipelines.graph.query import Indexes, answer_query, locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
-from pipelines.names import digest_aliases
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry
@@ -37,7 +36,7 @@ COARSER: dict[str, tuple[Derivation, ...]] = {"day": ("month", "year"), "month":
 
 
 @dataclass(frozen=True)
-class Questions:
+class Questions(Prompted):
     """The stage: paths in, one canonical question with its proof for each out."""
 
     ground: Indexes
@@ -52,7 +51,6 @@ class Questions:
     splits: SplitRule
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
-    audit: bool = False
     caps: tuple[float, float] = (1.0, 1.0)
     """Largest shares of a shard's paths with one fact or answer, and with one relation asked for."""
     name: str = "questions"
@@ -63,17 +61,12 @@ class Questions:
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        later = self.ground.later.digest if self.ground.later else ""
         pages = self.pages.identity if self.pages else ""
         caps = [self.caps] if min(self.caps) < 1.0 else []
-        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, self.audit, later, *caps]
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, *caps]
         return digest_value(
             [self.asking.identity, self.reader.identity, pages, make_schema(WrittenQuestionReply), *rules]
         )
-
-    def prompts(self) -> dict[str, str]:
-        read = self.pages.prompts() if self.pages else {}
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read}
 
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.asking.describe("writer"), self.reader.describe())
@@ -95,7 +88,7 @@ class Questions:
         if answer is None:
             raise AssertionError(f"a {whole.precision} date has no {derivation}: {whole.value}")
         proof = self._make_proof(record, derivation)
-        refused = await asyncio.to_thread(run_checks, self._list_checks(record, proof, answer), self.audit)
+        refused = await asyncio.to_thread(run_checks, self._list_checks(record, proof, answer))
         if refused:
             return refuse(record.record_id, refused, REASONS)
         if self.pages:
@@ -173,35 +166,17 @@ class Questions:
             self.ground, numbers[-1], proof.answer_relation, answer, proof.thresholds, self.max_tokens
         )
         for hop in record.hops:
-            yield partial(check_lasting_hop, self.ground, hop, proof.thresholds.volatile)
+            yield partial(check_lasting_hop, hop, proof.thresholds.volatile)
             yield partial(check_single_value, self.ground, numbers, hop)
-        yield partial(self._check_derivable, proof, answer)
-
-    def _check_derivable(self, proof: Proof, answer: Answer) -> CheckResult:
-        derived = answer_query(self.ground, make_query(self.ground.corpus, proof))
-        if set(derived) == {answer.key}:
-            return PASSED
-        return CheckResult("FAIL", "not-derivable", f"the query gives {sorted(derived)}, the path says {answer.key}")
+        yield partial(check_derivable, self.ground, proof, answer)
 
     def _make_proof(self, record: Path, derivation: Derivation) -> Proof:
         corpus = self.ground.corpus
-        return Proof(
-            corpus=corpus.digest,
-            snapshot=corpus.snapshot,
-            nodes=record.nodes,
-            hops=record.hops,
-            answer_relation=record.answer_relation,
-            answer_evidence=record.answer_evidence,
-            constraints=(),
-            counts=(),
-            alias_digest=digest_aliases(flatten_names(list_names(corpus, record.nodes))),
-            # A sentence that gives the answer is its evidence: nothing else has to confirm it but the evaluator.
-            thresholds=self.limits.model_copy(update={"agreement": "off"}) if record.answer_clause else self.limits,
-            answer_gloss=record.answer_gloss,
-            answer_clause=record.answer_clause,
-            derivation=derivation,
-            compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
-        )
+        # A sentence that gives the answer is its evidence: nothing else has to confirm it but the evaluator.
+        limits = self.limits.model_copy(update={"agreement": "off"}) if record.answer_clause else self.limits
+        proof = start_proof(corpus, record.nodes, record.hops, record.answer_relation, record.answer_evidence, limits)
+        asked = {"answer_gloss": record.answer_gloss, "answer_clause": record.answer_clause, "derivation": derivation}
+        return proof.model_copy(update=asked)
 
 
 def _check_wording(text: str, titles: Sequence[str]) -> CheckResult:

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import ClassVar
 
-from pipelines.checks.limits import Limits, refuse_across_splits, refuse_benchmarked, refuse_over_limits
-from pipelines.checks.quotas import Stratum, cut_rows, place_question
-from pipelines.checks.sets import HeldOut, Signature, make_signature, refuse_told
+from pipelines.checks.limits import Limits, leave_out, refuse_elsewhere, refuse_over_limits, sign_questions
+from pipelines.checks.quotas import cut_rows
+from pipelines.checks.sets import HeldOut, Signature, refuse_told
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
 from pipelines.pictures import PictureStore
@@ -39,25 +39,15 @@ class Releases(WithoutModels):
         return digest_value([SPLIT_OF_VQA, self.limits.decides])
 
     def __call__(self, inputs: Sequence[Iterable[Record]]) -> Iterator[ReleaseEntry | Rejection | Failure]:
-        exam = self.limits.settings.exam
-        signatures, strata = list[Signature](), dict[str, Stratum]()
-        for row in inputs[0]:
-            signatures.append(make_signature(row, exam))
-            if self.limits.quotas:
-                strata[row.record_id] = place_question(cast(Enhancement, row), self.limits.quotas.by)
-        if not self.limits.quotas:
-            signatures.sort(key=lambda each: each.record_id)
+        signatures, strata = sign_questions(inputs[0], self.limits)
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
-        refused = refuse_benchmarked(inputs[0], self.limits, self.pictures)
-        kept = [each for each in signatures if each.record_id not in refused]
-        refused |= refuse_across_splits(kept, self.limits, self.pictures)
-        refused |= refuse_told((each for each in signatures if each.record_id not in refused), told)
-        kept = [each for each in signatures if each.record_id not in refused]
+        refused = refuse_elsewhere(inputs[0], signatures, self.limits, self.pictures)
+        refused |= refuse_told(leave_out(signatures, refused), told)
+        kept = leave_out(signatures, refused)
         refused |= refuse_over_limits(kept, trajectories.keys(), self.limits)
         if self.limits.quotas:
-            left = [each for each in kept if each.record_id not in refused]
-            trajectories = cut_rows(left, trajectories, self.limits.quotas, strata)
+            trajectories = cut_rows(leave_out(kept, refused), trajectories, self.limits.quotas, strata)
         for signature in sorted(signatures, key=lambda each: each.record_id):
             if signature.record_id in refused:
                 yield refused[signature.record_id]

@@ -26,12 +26,12 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
 from pipelines.checks.verdicts import TRIES, Check, CheckResult, explain_refusal, list_secrets, refuse, run_checks
 from pipelines.config.settings import RewritesConfig
-from pipelines.graph.proofs import list_names, make_query, read_lead, view_proof
+from pipelines.graph.proofs import CANDIDATES, NEAR_MISSES, list_names, make_query, make_rewrite, read_lead, view_proof
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Indexes, Query, find_article, locate_nodes
-from pipelines.ids import digest_value, make_record_id
+from pipelines.ids import digest_value
 from pipelines.names import list_writings
-from pipelines.services.prompting import RoleClient, ask_model, make_schema
+from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
@@ -66,7 +66,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Rewrites:
+class Rewrites(Prompted):
     """The stage: canonical questions in, fuzzy questions with a certificate for each step out."""
 
     ground: Indexes
@@ -76,9 +76,6 @@ class Rewrites:
     settings: RewritesConfig
     hub_in_degree: int
     max_answer_tokens: int
-    audit: bool = False
-    hides: bool = True
-    """Whether bridges are hidden; an ablation leaves their names in the question."""
     name: str = "rewrites"
     version: int = 7
     input: ClassVar[type[Record]] = Question
@@ -91,28 +88,22 @@ class Rewrites:
                 repr(self.settings),
                 self.hub_in_degree,
                 self.max_answer_tokens,
-                self.audit,
-                *([] if self.hides else ["named"]),
                 asked,
                 make_schema(DescriptorsReply),
                 make_schema(QuestionReply),
             ]
         )
 
-    def prompts(self) -> dict[str, str]:
-        own = {asking.prompt.label: asking.prompt.digest for asking in (self.proposing, self.rewriting)}
-        return {**own, **self.reader.prompts()}
-
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.rewriting.describe("rewriter"), self.reader.describe())
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         nodes = locate_nodes(self.ground.corpus, record.proof.nodes)
-        refused = await asyncio.to_thread(run_checks, self._list_shortcut_checks(record, nodes), self.audit)
+        refused = await asyncio.to_thread(run_checks, self._list_shortcut_checks(record, nodes))
         if refused:
             return refuse(record.record_id, refused, REASONS)
         draft = self._start(record)
-        for node in range(len(record.proof.hops) - 1, 0, -1) if self.hides else ():
+        for node in range(len(record.proof.hops) - 1, 0, -1):
             step = await self._hide(record, draft, node, nodes[node])
             if isinstance(step, Rejection):
                 return step
@@ -120,10 +111,9 @@ class Rewrites:
         return await asyncio.to_thread(self._finish, record, draft)
 
     def _list_shortcut_checks(self, record: Question, nodes: Sequence[int]) -> Iterator[Check]:
-        if self.settings.forbid_shortcuts:
-            yield partial(check_path_length, self.ground.corpus, nodes, self.hub_in_degree)
-            article = find_article(self.ground.corpus, nodes[-1], record.proof.answer_relation, record.answer)
-            yield partial(check_earlier_pages, self.ground.corpus, nodes, record.answer, article)
+        yield partial(check_path_length, self.ground.corpus, nodes, self.hub_in_degree)
+        article = find_article(self.ground.corpus, nodes[-1], record.proof.answer_relation, record.answer)
+        yield partial(check_earlier_pages, self.ground.corpus, nodes, record.answer, article)
 
     def _start(self, record: Question) -> Draft:
         return Draft(
@@ -162,8 +152,7 @@ class Rewrites:
         reason = cast(RewriteReason, only) if only in REASONS else "no-descriptor"
         why = dict.fromkeys(f"{result.code}: {result.detail}".strip(": ") for result in found)
         detail = "; ".join((*why, *(candidate.descriptor for candidate in tried))) or "none was proposed"
-        codes = tuple(dict.fromkeys([reason, *(result.code for result in found)])) if self.audit else (reason,)
-        return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}", codes=codes)
+        return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}", codes=(reason,))
 
     def _explain(self, draft: Draft, refused: CheckResult, text: str, shown: str = "") -> Tried:
         return explain_refusal(refused, text, list_secrets(draft.names, draft.view.answer), f"{draft.text} {shown}")
@@ -178,13 +167,13 @@ class Rewrites:
             subject_type=record.proof.nodes[node - 1].type,
             hop=draft.view.hops[node - 1],
             facts=offer_facts(self.ground.corpus, number, self.max_answer_tokens),
-            count=self.settings.candidates,
+            count=CANDIDATES,
             variety=draft.view.variety,
             lead=lead if check_answer(lead or "-", record.answer).passed else "",
             tried=tried,
         )
         reply = await ask_model(self.proposing, inputs, DescriptorsReply)
-        return reply.descriptors[: self.settings.candidates]
+        return reply.descriptors[:CANDIDATES]
 
     async def _try(
         self, record: Question, draft: Draft, bridge: tuple[int, int], descriptor: Descriptor
@@ -196,7 +185,7 @@ class Rewrites:
             check_counted, self.ground.corpus, number, said, descriptor.text, record.proof.hops[node - 1].clause
         )
         checks: Iterator[Check] = chain(self._list_step_checks(record, draft, query, node, descriptor), (counted,))
-        refused = await asyncio.to_thread(run_checks, checks, self.audit)
+        refused = await asyncio.to_thread(run_checks, checks)
         if refused:
             return refused
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])
@@ -218,8 +207,8 @@ class Rewrites:
         refused = run_checks((
             lambda: check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
             lambda: check_spoken(text, proof.descriptors),
-        ), self.audit)  # fmt: skip
-        if self.audit or not refused:
+        ))  # fmt: skip
+        if not refused:
             _, read = await self.reader.check(text, proof, record.answer)
             refused += () if read.passed else (read,)
         return refused
@@ -270,31 +259,21 @@ class Rewrites:
             count_fit(self.ground, draft.query, node, self.settings.require_alone(node))
             for node in range(1, len(record.proof.nodes))
         ]
-        refused = run_checks(self._list_last_checks(record, draft, fits), self.audit)
+        refused = run_checks(self._list_last_checks(record, draft, fits))
         if refused:
             return refuse(record.record_id, refused, REASONS)
         counts: list[Count] = [count for fit in fits for count in fit.as_counts()]
         return (
-            Rewrite(
-                record_id=make_record_id("rewrite", [record.record_id, draft.text]),
-                parent_id=record.record_id,
-                split=record.split,
-                domain=record.domain,
-                image=record.image,
-                canonical=record.text,
-                text=draft.text,
-                answer=record.answer,
-                proof=self._complete_proof(record, draft, counts),
-                certificates=draft.certificates,
+            make_rewrite(
+                record, draft.text, self._complete_proof(record, draft, counts), certificates=draft.certificates
             ),
         )
 
     def _list_last_checks(self, record: Question, draft: Draft, fits: Sequence[Fit]) -> Iterator[Check]:
         for fit in fits:
             yield partial(check_fit, fit, self.settings.require_alone(fit.node))
-        if self.hides:
-            yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
-            yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
+        yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
+        yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield partial(check_answer, draft.text, record.answer, draft.type_words)
 
     def _complete_proof(self, record: Question, draft: Draft, counts: Sequence[Count]) -> Proof:
@@ -302,14 +281,14 @@ class Rewrites:
         limits = {
             "alone_first": rules.min_alone_first,
             "alone": rules.min_alone,
-            "near_misses": rules.near_misses,
+            "near_misses": NEAR_MISSES,
         }
         found = {
             "constraints": draft.query.constraints,
             "counts": tuple(counts),
             "descriptors": draft.descriptors,
             "thresholds": record.proof.thresholds.model_copy(update=limits),
-            "shortcuts_checked": rules.forbid_shortcuts,
+            "shortcuts_checked": True,
             "hub_in_degree": self.hub_in_degree,
             "redundant": find_redundant(self.ground, draft.query, record.answer.key),
         }

@@ -33,14 +33,13 @@ class Rollouts:
     Attributes:
         attempts: most rollouts of a question; 5 in OpenSearch-VL (K).
         wanted: accepted rollouts after which no further one is asked for; as many as attempts: all are made at once.
-        splits: whose questions are rolled out, as they are released as trajectories.
         cascade: says what is accepted.
     """
 
     agent: Agent
     attempts: int = 5
     wanted: int = 5
-    splits: tuple[Split, ...] = ("sft",)
+    splits: Sequence[Split] = ("sft",)
     cascade: Cascade = field(default_factory=Cascade)
     name: str = "rollouts"
     version: int = 7
@@ -73,7 +72,7 @@ class Rollouts:
 
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
         if record.split not in self.splits:
-            detail = f"{record.split} releases no trajectories; rollouts.splits is {', '.join(self.splits) or 'empty'}"
+            detail = f"{record.split} is not of rollouts.splits"
             return Rejection(record_id=record.record_id, reason="other-split", detail=detail)
         if record.picture is None:
             detail = "the question has no picture, and a rollout begins with img_1"
@@ -86,14 +85,10 @@ class Rollouts:
             rollouts += made
             if len(rollouts) < self.attempts:
                 missing -= sum(found.accepted for found in await finish_all(list(map(self.cascade.assess, made))))
-        return _refuse_failed(rollouts)
-
-
-def _refuse_failed(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
-    if all(rollout.stop_reason == "failed" for rollout in rollouts):
-        error, _, detail = rollouts[0].failure.partition(": ")
-        raise RecordFailed(error, detail)
-    return rollouts
+        if all(rollout.stop_reason == "failed" for rollout in rollouts):
+            error, _, detail = rollouts[0].failure.partition(": ")
+            raise RecordFailed(error, detail)
+        return rollouts
 
 
 def make_oracle(question: Enhancement, attempt: int) -> TeacherOracle:

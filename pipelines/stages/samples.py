@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipelines.checks.shares import ROUNDING, sample
+from pipelines.graph.proofs import make_rewrite
 from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value, make_record_id
 from pipelines.services.prompting import WithoutModels
@@ -22,7 +23,7 @@ from schemas.datasets import Question, Rewrite
 class Samples(WithoutModels):
     """The stage: classified questions in, an even sample of them out; the smallest record ids are kept."""
 
-    kept: float
+    kept: float = 0.6
     """Share of the questions of each kind that is kept, at most."""
     spread: float = 1.5
     """Largest share of a category among the kept of a kind, as a multiple of an even one."""
@@ -51,24 +52,9 @@ class Samples(WithoutModels):
         for row in inputs[0]:
             mark = marks[row.record_id]
             if row.record_id in chosen:
-                yield _hand_on(row)
+                record_id = make_record_id("rewrite", [row.record_id])
+                yield make_rewrite(row, row.text, row.proof, record_id=record_id)
                 continue
             kind = "names" if mark[0] else "facts"
             detail = f"{quota[mark]} of {found[mark]} questions for {kind} about {mark[1]} are kept"
             yield Rejection(record_id=row.record_id, reason="category-over-share", detail=detail)
-
-
-def _hand_on(row: Question) -> Rewrite:
-    return Rewrite(
-        record_id=make_record_id("rewrite", [row.record_id]),
-        parent_id=row.record_id,
-        split=row.split,
-        domain=row.domain,
-        image=row.image,
-        canonical=row.text,
-        text=row.text,
-        answer=row.answer,
-        proof=row.proof,
-        certificates=(),
-        knowledge=row.knowledge,
-    )

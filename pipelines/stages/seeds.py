@@ -23,6 +23,8 @@ from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import (
     JUDGED,
+    MAX_SITELINKS,
+    MIN_STATEMENTS,
     Drawing,
     SeedCandidate,
     Slice,
@@ -111,7 +113,7 @@ class Seeds(WithoutModels):
     def fingerprint(self) -> str:
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
-        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
+        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus", "concepts"})
         draws = [repr(self.draws), self.walks] if self.draws else []
         return digest_value([gate, repr(self.splits), self.seed, self.cut, asked, *draws])
 
@@ -126,8 +128,8 @@ class Seeds(WithoutModels):
         assert self.source is not None
         gate, source = self.gate, self.source
         rare = gate.rule == "vsearcher"
-        statements = Span(gate.min_statements if rare else 0)
-        sitelinks = Span(0, gate.max_sitelinks if rare else None)
+        statements = Span(MIN_STATEMENTS if rare else 0)
+        sitelinks = Span(0, MAX_SITELINKS if rare else None)
         slices = [Slice(qid, statements, sitelinks) for qid in dict.fromkeys(gate.classes)]
         drawing = asyncio.run(draw_candidates(source.sparql, slices, source.site, source.page_rows))
         if not drawing.candidates and not drawing.failed:
@@ -164,7 +166,10 @@ class Seeds(WithoutModels):
         sizes = Counter((number, aim.split) for _, number, aim in chosen if aim)
         for page, number, aim in chosen:
             seed = self._make_seed(page.node, joined.get(page.node))
-            yield seed if aim is None else _aim_seed(seed, number, sizes[number, aim.split], aim)
+            if aim is not None:
+                drawn_for = {"hops": aim.hops, "answer_type": aim.answer_type}
+                seed = seed.model_copy(update=drawn_for | {"round": number, "drawn": sizes[number, aim.split]})
+            yield seed
 
     def _read_pages(self, columns: list[str]) -> Iterator[pa.Table]:
         with pq.ParquetFile(self.corpus.table("pages")) as pages:
@@ -185,21 +190,15 @@ class Seeds(WithoutModels):
             pages = batch if self.source is None else _take_joined(batch, joined)
             verdicts = list(zip(pages.select(_SHOWN).to_pylist(), judge_pages(gate, pages), strict=True))
             for row, (reason, detail) in verdicts:
-                split = self.splits.place("entity", row["title"])
-                if reason is None and self.gate.splits and split not in self.gate.splits:
-                    reason, detail = "other-split", split
                 if reason is None and gate.require_image and not self._is_far(row):
                     image = self.corpus.image(row["image"]) if row["image"] else None
-                    reason, detail = self._judge_image(image, row["image"] or row["title"], row["image_free"])
+                    reason, detail = find_lead_fault(image, row["image"] or row["title"], row["image_free"])
                 yield row, reason, detail
 
     def _is_far(self, row: Mapping[str, Any]) -> bool:
         if self.metadata is None or not self.gate.require_image or not row["image"] or not row["image_free"]:
             return False
         return self.corpus.image(row["image"]) is None
-
-    def _judge_image(self, image: CorpusImage | None, name: str, free: bool) -> tuple[SeedReason | None, str]:
-        return find_lead_fault(image, name, free, self.gate.min_image_side)
 
     def _draw_rounds(
         self, eligible: Mapping[Place, list[_Eligible]]
@@ -251,7 +250,7 @@ class Seeds(WithoutModels):
     def _settle(self, page: _Eligible, pictures: _FarPictures | None) -> tuple[SeedReason | None, str]:
         if not page.file or pictures is None:
             return None, ""
-        return self._judge_image(pictures.find(page.file), page.file, free=True)
+        return find_lead_fault(pictures.find(page.file), page.file, free=True)
 
     def _make_seed(self, node: int, candidate: SeedCandidate | None) -> Seed:
         page = self.corpus.page(node)
@@ -276,11 +275,6 @@ class Seeds(WithoutModels):
 def _list_for(aim: Aim, queues: Mapping[Place, Sequence[_Eligible]]) -> Sequence[_Eligible]:
     own = [pages for (domain, split), pages in queues.items() if split == aim.split and aim.domain in ("", domain)]
     return own[0] if len(own) == 1 else [page for page in chain.from_iterable(zip_longest(*own)) if page is not None]
-
-
-def _aim_seed(seed: Seed, number: int, drawn: int, aim: Aim) -> Seed:
-    changes = {"round": number, "drawn": drawn, "hops": aim.hops, "answer_type": aim.answer_type}
-    return seed.model_copy(update=changes)
 
 
 def _list_far_files(queues: list[list[_Eligible]]) -> Iterator[str]:

@@ -14,13 +14,13 @@ from pipelines.agent.observations import credit_picture
 from pipelines.agent.pictures import DEGRADING_VERSION, degrade_picture
 from pipelines.checks.limits import (
     Limits,
-    refuse_across_splits,
-    refuse_benchmarked,
+    leave_out,
+    refuse_elsewhere,
     refuse_over_limits,
     refuse_over_targets,
+    sign_questions,
 )
-from pipelines.checks.quotas import Stratum, place_question
-from pipelines.checks.sets import Signature, make_signature
+from pipelines.checks.sets import Signature
 from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import ConservationError, GateNotMet
 from pipelines.graph.proofs import make_question_id
@@ -52,7 +52,7 @@ class Selections(WithoutModels):
     pictures: PictureStore
     seed: int
     name: str = "selections"
-    version: int = 3
+    version: int = 4
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement,)
     output: ClassVar[type[Record]] = Enhancement
 
@@ -62,26 +62,18 @@ class Selections(WithoutModels):
         return digest_value([self.limits.decides, shares if enhancing.share else []])
 
     def __call__(self, inputs: Sequence[Iterable[Record]]) -> Iterator[Enhancement | Rejection | Failure]:
-        signatures: list[Signature] = []
-        offered: dict[str, tuple[Degradation, ...]] = {}
-        strata: dict[str, Stratum] = {}
-        for row in inputs[0]:
-            signatures.append(make_signature(row, self.limits.settings.exam))
-            if self.limits.quotas:
-                strata[row.record_id] = place_question(cast(Enhancement, row), self.limits.quotas.by)
-            if ways := tuple(offer.trial.degradation for offer in cast(Enhancement, row).offers):
-                offered[row.record_id] = ways
-        if not self.limits.quotas:
-            signatures.sort(key=lambda signature: signature.record_id)
-        refused = refuse_benchmarked(inputs[0], self.limits, self.pictures)
-        kept = [each for each in signatures if each.record_id not in refused]
-        refused |= refuse_across_splits(kept, self.limits, self.pictures)
-        kept = [each for each in signatures if each.record_id not in refused]
+        signatures, strata = sign_questions(inputs[0], self.limits)
+        refused = refuse_elsewhere(inputs[0], signatures, self.limits, self.pictures)
+        kept = leave_out(signatures, refused)
         # Before it is asked, every question may be solved.
         refused |= refuse_over_limits(kept, {each.record_id for each in kept}, self.limits)
         _check_mix(kept, refused)
-        refused |= refuse_over_targets([e for e in kept if e.record_id not in refused], strata, self.limits)
-        offered = {record_id: ways for record_id, ways in offered.items() if record_id not in refused}
+        refused |= refuse_over_targets(leave_out(kept, refused), strata, self.limits)
+        offered = {
+            row.record_id: tuple(offer.trial.degradation for offer in cast(Enhancement, row).offers)
+            for row in inputs[0]
+            if row.record_id not in refused and cast(Enhancement, row).offers
+        }
         chosen = self._choose(len(signatures) - len(refused), offered)
         for row in inputs[0]:
             if row.record_id in refused:

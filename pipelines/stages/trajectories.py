@@ -12,13 +12,14 @@ from pipelines.agent.acceptance import Assessment, Cascade
 from pipelines.agent.cascade import RolloutFault, list_left_out
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.checks.rollouts import list_loss
+from pipelines.services.prompting import Prompted
 from schemas.base import Record, Rejection
 from schemas.datasets import Rollout, Trajectory, Verification
 from schemas.manifest import ModelEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Trajectories:
+class Trajectories(Prompted):
     """The stage: a rollout in, a trajectory or a rejection out."""
 
     cascade: Cascade = field(default_factory=Cascade)
@@ -34,9 +35,6 @@ class Trajectories:
 
     def fingerprint(self) -> str:
         return self.cascade.identity
-
-    def prompts(self) -> dict[str, str]:
-        return self.cascade.prompts()
 
     def models(self) -> tuple[ModelEntry, ...]:
         return self.cascade.models()

@@ -3,8 +3,8 @@
 The solver plays the shortcuts that the difficulty filter looks for. With text alone it answers when the last entity
 stands out by itself, which makes the picture unneeded, and with an end of the question alone likewise; with the picture
 it must recognise the anchor and know every fact of the chain. An image search lets it read the anchor's name off the
-first hit. A text search that finds anything makes up for one unknown fact, so a chain with two of them stays closed. A
-swapped picture leads elsewhere. In a rollout it chooses for itself: what it does not recognise it looks up by picture,
+first hit. A text search that finds anything makes up for one unknown fact, so a chain with two of them stays closed. In
+a rollout it chooses for itself: what it does not recognise it looks up by picture,
 and what it does not know then by words; it answers as soon as it knows.
 
 The judge knows from the oracle whether an answer is right, and errs at set rates.
@@ -115,9 +115,9 @@ class ScriptedSolver:
     def _answer(self, inputs: AnswerQuestionInputs, sample: int) -> str:
         oracle = inputs.oracle
         draw = [oracle.question_id, inputs.condition, sample, self.name]
-        seen, _, tools = inputs.condition.partition("+")
+        tools = inputs.condition.partition("+")[2]
         planted = self.right_with_search if tools else self.right_without_tools
-        if planted is not None and seen != "swapped":
+        if planted is not None:
             return oracle.answer.surface if draw_unit(*draw, "planted") < planted else UNKNOWN
         if self._knows(inputs):
             if draw_unit(*draw, "slip") >= self.slip_rate:
@@ -135,8 +135,6 @@ class ScriptedSolver:
         looked_up = tools in BY_WORDS and inputs.search_results not in ("", NOTHING_FOUND)
         if seen in ("clause", "text"):
             return oracle.alone_count == 1 and (looked_up or oracle.popularity[-1] >= self.fact_popularity)
-        if seen == "swapped":
-            return False
         unknown = sum(links < self.fact_popularity for links in oracle.popularity)
         named = _found_anchor(oracle) if tools in BY_PICTURE else oracle.popularity[0] >= self.sight_popularity
         return named and unknown <= looked_up

@@ -28,6 +28,7 @@ from pipelines.toy.ontology import (
 class WorldConfig(GeneratedWorld):
     """Everything that decides the bytes of a world; the keys that a configuration has not are for tests."""
 
+    missing: float = Field(0.1, ge=0.0, le=0.9, description="share of infobox fields left to the prose")
     snapshot: str = Field("20260101", pattern=r"^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d)$", description="dump date")
     signs: float = Field(0.03, ge=0.0, le=0.5, description="share of lead pictures with a sign that names the entity")
     simple: float = Field(

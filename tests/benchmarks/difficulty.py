@@ -114,7 +114,7 @@ def _measure_saved(scratch: Path, picture: Picture, preset: Preset, abilities: S
     attempts, changed, total = [0, 0], 0, 0
     for number, ability in enumerate(abilities):
         questions = _make_questions(FEW, picture, first=number * FEW)
-        stopped, whole = (_play(scratch, preset, questions, ability, early_stop) for early_stop in (True, False))
+        stopped, whole = (_play(scratch, preset, questions, ability, at_once) for at_once in (False, True))
         changed += sum(stopped.fates[name] != whole.fates[name] for name in whole.fates)
         attempts = [attempts[0] + stopped.attempts, attempts[1] + whole.attempts]
         total += len(questions)
@@ -125,16 +125,17 @@ def _measure_saved(scratch: Path, picture: Picture, preset: Preset, abilities: S
 
 
 def _play(
-    scratch: Path, preset: Preset, questions: Sequence[Grounding], ability: float, early_stop: bool = True
+    scratch: Path, preset: Preset, questions: Sequence[Grounding], ability: float, at_once: bool = False
 ) -> Played:
     knower = ScriptedSolver(right_without_tools=ability, right_with_search=ability, name=f"right {ability}")
     counted, nothing = Attempts(knower), NothingFound()
     stage = MeasuredDifficulty(
-        solvers={"solver": RoleClient(counted, load_prompt("answer_question", 4))},
+        solver=RoleClient(counted, load_prompt("answer_question", 4)),
         jury=Jury(),
         searches=Searches(nothing, nothing, PictureStore(scratch / "images")),
         plan=make_plan(preset),
-        settings=DifficultyConfig(attempts=ATTEMPTS, early_stop=early_stop),
+        settings=DifficultyConfig(attempts=ATTEMPTS),
+        at_once=at_once,
         watch=UnscoredWatch(0.0, 1),
         contest=lambda proof, answer, given: PASSED,
     )

@@ -18,7 +18,8 @@ import duckdb
 from pipelines.agent.choosing import Anchor, PictureChooser
 from pipelines.agent.depicting import CandidateLister, MetadataRanker, RemoteCandidate
 from pipelines.agent.picture_search import LocalImageSearch
-from pipelines.config.settings import CommonsConfig, GroundingsConfig
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.pictures import PictureStore, encode_picture
@@ -94,7 +95,7 @@ def hold_pictures(server: CommonsServer) -> None:
 
 async def choose_all(corpus: Corpus, lister: CandidateLister) -> int:
     """Choose a picture for each article, all at once; return how many were found."""
-    settings = GroundingsConfig(ocr=(), refuse_simple=False, candidates=CANDIDATES)
+    settings = GroundingsConfig(ocr=())
     chooser = PictureChooser(
         lister.pictures, lister, MetadataRanker(corpus), None, LocalImageSearch(corpus), None, settings
     )
@@ -135,11 +136,13 @@ def measure_fetching(folder: Path) -> list[Measured]:
     for delay in DELAYS:
         with run_commons(kind="image/jpeg", delay=delay) as server:
             hold_pictures(server)
-            config = CommonsConfig(api=server.url, contact=CONTACT, fetch=True)
+            config = make_config(
+                read_recipe("demo"), [f"commons.api={server.url}", f"contact={CONTACT}", "commons.fetch=true"]
+            )
             alone = make_client(RateLimiter("fake", pause=PAUSE))
             before = CandidateLister(
                 corpus, PictureStore(folder / f"before-{delay}"), CANDIDATES,
-                CommonsApi(config, alone), None, CommonsFiles(config, alone),
+                CommonsApi(server.url, CONTACT, alone), None, CommonsFiles(server.url, CONTACT, alone),
             )  # fmt: skip
             after = CandidateLister(
                 corpus, PictureStore(folder / f"after-{delay}"), CANDIDATES,
@@ -203,7 +206,7 @@ def measure_runs(folder: Path) -> list[Measured]:
     shutil.copytree(world, bare, ignore=shutil.ignore_patterns("images"))
     local = run_demo(folder / "local", f"corpus.world={world}")
     with run_commons_of(world / "images") as server:
-        reached = (f"commons.api={server.url}", f"commons.contact={CONTACT}", "commons.pause=0", "commons.rate=1000")
+        reached = (f"commons.api={server.url}", f"contact={CONTACT}", "commons.pause=0", "commons.rate=1000")
         fetched = run_demo(folder / "fetched", f"corpus.world={bare}", "commons.fetch=true", *reached)
     return tell(local, fetched)
 

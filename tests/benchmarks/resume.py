@@ -51,8 +51,8 @@ def _measure_kills(address: str, workspace: Path) -> list[Measured]:
     subprocess.run(make_command("run", "--workspace", workspace, "--until", "groundings"), check=True)
     asking = {"adapter": "openai", "name": "mock", "base_url": address}
     settings = [f"models.solver.{key}={value}" for key, value in asking.items()]
-    settings += [f"difficulty.attempts={ATTEMPTS}", "difficulty.alternatives=false"]
-    settings.append("judging.max_unscored=1.0")  # the server knows no answer and nobody judges
+    settings += [f"difficulty.attempts={ATTEMPTS}"]
+    settings.append("runtime.unscored=1.0")  # the server knows no answer and nobody judges
     more = [part for setting in settings for part in ("--set", setting)]
     command = make_command("run", "--workspace", workspace, "--until", "difficulty", *more)
     rng, waits, lost = random.Random(7), list[float](), 0

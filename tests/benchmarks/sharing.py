@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from pipelines.config.settings import BudgetConfig, CommonsConfig, ModelConfig
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import BudgetConfig, ModelConfig
 from pipelines.errors import BudgetSpent
 from pipelines.run.models import make_file_fetch
 from pipelines.services.clients.chat import OpenAIChat
@@ -85,7 +86,13 @@ async def ask_all(order: Order, store: ReplyStore, budget: Budget) -> None:
 
 async def fetch_all(order: Order, store: ReplyStore) -> None:
     """Fetch the picture of each number."""
-    config = CommonsConfig(api=order.server, contact="bench@example.org", fetch=True, rate=RATE)
+    settings = [
+        f"commons.api={order.server}",
+        "contact=bench@example.org",
+        "commons.fetch=true",
+        f"commons.rate={RATE}",
+    ]
+    config = make_config(read_recipe("demo"), settings)
     fetching, base = make_file_fetch(config, store.turns), order.server.rpartition("/w/")[0]
     files = [RemoteFile(f"F{n}.png", f"{base}/{n}.png", 10) for n in range(order.first, order.last)]
     await asyncio.gather(*map(fetching.fetch_file, files))

@@ -51,7 +51,7 @@ TOOLS: dict[str, Make] = {
 def start_server(workspace: Path) -> Iterator[tuple[str, int]]:
     """Start the command and yield its address and process id."""
     command = [sys.executable, "-m", "pipelines.cli.main", "serve-tools", "--workspace", str(workspace), "--port", "0"]
-    more = ["--set", "rollouts.max_calls=1000000", "--set", "tool_server.sessions=100000"]
+    more = ["--set", "rollouts.max_calls=1000000"]
     own = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([*command, *more], cwd=ROOT, env=own, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

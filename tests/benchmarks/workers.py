@@ -34,7 +34,7 @@ ENGINES = {1: ("runtime.engine=local",), WORKERS: ("runtime.engine=processes", f
 def list_solver(address: str) -> list[str]:
     """Return the settings of a solver behind an address, all of whose answers are unscored."""
     solver = {"adapter": "openai", "name": "mock", "base_url": address, "concurrency": IN_FLIGHT}
-    rules = ["judging.max_unscored=1.0", "difficulty.probe_attempts=0", f"difficulty.attempts={ATTEMPTS}"]
+    rules = ["runtime.unscored=1.0", "difficulty.probe_attempts=0", f"difficulty.attempts={ATTEMPTS}"]
     return [*rules, *(f"models.solver.{key}={value}" for key, value in solver.items())]
 
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=8", "seed=9")
 """A world of a few seconds whose seed fills every release. Few questions of 300 entities have five answers: two do."""
 TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=28", "seed=9",
-        "difficulty.probe_attempts=0", "judging.max_unscored=1.0", "rollouts.dialect=native")  # fmt: skip
+        "difficulty.probe_attempts=0", "runtime.unscored=1.0", "rollouts.dialect=native")  # fmt: skip
 """Settings of a run with a few rows for each of the roles below, in several shards."""
 STAGES = {"writer": "questions", "rewriter": "rewrites", "solver": "difficulty", "teacher": "rollouts"}
 """The stage that asks each role."""

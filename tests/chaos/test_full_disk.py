@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.run.workspace import Workspace
 from tests.chaos.driving import (
-    ROOT,
     call,
     call_here,
     check_one_line,
@@ -145,39 +143,6 @@ def test_a_read_only_disk_is_a_mistake_of_ours(mount: Mount, capsys: pytest.Capt
     disk = mount(1 << 20)
     remount(disk, "ro")
     assert str(disk / "work") in check_one_line(call_here(capsys, "run", "--workspace", disk / "work"), 2)
-
-
-@pytest.mark.parametrize("name", ["file", "file/work"])
-def test_a_workspace_at_or_below_a_file_is_a_mistake_of_ours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    (tmp_path / "file").write_text("here first")
-    assert "not a folder" in check_one_line(call_here(capsys, "run", "--workspace", tmp_path / name), 2)
-    assert (tmp_path / "file").read_text() == "here first"
-
-
-def test_a_second_run_at_the_same_time_is_sent_away(tmp_path: Path) -> None:
-    with Workspace(tmp_path).claim():
-        assert "another run holds it" in check_one_line(call(make_run(tmp_path)), 3)
-
-
-@pytest.mark.slow
-def test_of_two_runs_started_together_one_works_and_one_is_sent_away(tmp_path: Path) -> None:
-    command = make_run(tmp_path, "--until", "corpus", settings=("corpus.generate.entities=300",))
-    children = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
-    ]
-    lines = [child.communicate(timeout=600)[1] for child in children]
-    assert sorted(child.returncode for child in children) == [0, 3], lines
-    assert len(list_trusted(tmp_path)) == 2
-
-
-def test_asking_about_a_workspace_that_is_not_there_makes_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command in (("status",), ("sql", "select 1 from funnel"), ("verify",), ("explain", "abc")):
-        assert call_here(capsys, *command, "--workspace", tmp_path / "none").code in (0, 2), command
-    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.slow

@@ -30,7 +30,6 @@ from tests.chaos.driving import (
     make_run,
 )
 from tests.chaos.signals import SPREAD, list_session
-from tests.mock_batches import start_batches
 from tests.mock_openai import start_mock
 
 pytestmark = pytest.mark.slow
@@ -219,32 +218,3 @@ def test_a_second_signal_drops_what_is_in_flight_and_harms_nothing(
     interrupt(command, server, number, server.hold_from(9), dropping=True)
     # Each question under way has one request that is unanswered, or answered and not recorded yet.
     check_end(command, workspace, server, calm, twice=questions)
-
-
-@pytest.mark.parametrize("role", ["writer", "rewriter"])
-def test_a_signal_amid_the_requests_of_other_roles_makes_nothing_be_paid_twice(
-    calm: Calm, workspace: Path, server: Server, tmp_path: Path, role: str
-) -> None:
-    other = copy_workspace(calm.before, tmp_path / "other")
-    with start_mock() as url:
-        outcome = call(serve(other, url, role))
-        assert outcome.code == 0, outcome.err
-    command = serve(workspace, server.url, role)
-    interrupt(command, server, signal.SIGHUP, server.hold_from(2))
-    again = call(command)
-    assert again.code == 0, again.err
-    assert digest_stages(workspace) == digest_stages(other)
-    assert server.count("paid_duplicates") == 0
-
-
-def test_two_signals_while_a_batch_is_under_way_leave_it_to_the_same_command(calm: Calm, workspace: Path) -> None:
-    with start_batches(1.0) as url:
-        server, batched = Server(url), ("mode=batch",)
-        command = serve(workspace, url, "solver", settings=tuple(f"models.solver.{setting}" for setting in batched))
-        interrupt(command, server, signal.SIGTERM, lambda: server.count("batches") > 0, dropping=True)
-        again = call(command)
-        assert again.code == 0, again.err
-        assert "goes on" in again.err
-        assert (server.count("paid"), server.count("paid_duplicates")) == (calm.asked[0], 0)
-    solved = {name: digest for name, digest in calm.digests.items() if name.startswith("stages/difficulty/")}
-    assert digest_files(workspace, "stages/difficulty/*/*.parquet") == solved

@@ -146,7 +146,7 @@ def test_workers_whose_driver_is_killed_end_and_the_same_command_goes_on(workspa
 def test_replies_that_workers_cannot_use_end_the_command_in_one_line_and_are_asked_again(workspace):
     def make(url: str) -> list[str]:
         model = ("adapter=openai", "name=mock", "revision=r1", f"base_url={url}")
-        settings = (*SPREAD, "health.replies=3", *(f"models.writer.{setting}" for setting in model))
+        settings = (*SPREAD, *(f"models.writer.{setting}" for setting in model))
         return make_run(workspace, "--until", "questions", settings=settings)
 
     with start_mock(schedule=Schedule(shares={"null": 1.0})) as broken:

@@ -9,7 +9,6 @@ from statistics import fmean
 import open_clip
 import pytest
 
-from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import MAX_PIECES, Corpus, count_pieces, describe_entity
 from pipelines.services.clients.encoder import CachedEncoder
@@ -18,9 +17,6 @@ from pipelines.toy.world import WorldConfig
 from tests.clip.models import make_encoder
 from tests.clip.training import train_clip
 from tests.clip.trials import Sets, Town, build_town, choose_looks, list_sets, rank_sets, share
-
-MARGIN = GroundingsConfig()
-ALONE = GroundingsConfig(decides="threshold")
 
 
 @dataclass(frozen=True)
@@ -31,8 +27,8 @@ class Trained:
     sets: Sets
     encoder: CachedEncoder
 
-    def rank(self, sets, rules=MARGIN):
-        return rank_sets(self.town, self.encoder, rules, sets)
+    def rank(self, sets):
+        return rank_sets(self.town, self.encoder, sets)
 
 
 @dataclass(frozen=True)
@@ -84,25 +80,23 @@ def test_the_anchors_own_picture_comes_first_in_95_of_100_sets_that_hold_it(trai
 
 def test_the_margin_takes_most_right_pictures_and_hardly_ever_a_wrong_one_beside_them(trained, right):
     anchors = [anchor for anchor, _ in trained.sets.right]
-    taken = [outcome.find_taken(MARGIN) for outcome in right]
+    taken = [outcome.find_taken() for outcome in right]
     assert share(who == anchor for who, anchor in zip(taken, anchors, strict=True)) >= 0.9
     assert share(who not in ("", anchor) for who, anchor in zip(taken, anchors, strict=True)) <= 0.02
 
 
 def test_the_margin_refuses_95_of_100_sets_of_others_and_the_threshold_alone_lets_most_through(wrong):
     assert len(wrong) >= 300
-    assert share(not outcome.find_taken(MARGIN) for outcome in wrong) >= 0.95
-    assert share(bool(outcome.find_taken(ALONE)) for outcome in wrong) >= 0.5
+    assert share(not outcome.find_taken() for outcome in wrong) >= 0.95
 
 
 def test_pictures_of_what_no_article_is_about_are_mostly_refused_too(strange):
-    assert share(not outcome.find_taken(MARGIN) for outcome in strange) >= 0.9
-    assert share(bool(outcome.find_taken(ALONE)) for outcome in strange) >= 0.5
+    assert share(not outcome.find_taken() for outcome in strange) >= 0.9
 
 
 def test_ranking_again_encodes_nothing_and_says_the_same(trained, right):
     kept = CachedEncoder(Silent(trained.encoder.name, trained.encoder.identity), trained.encoder.folder)
-    assert rank_sets(trained.town, kept, MARGIN, trained.sets.right) == right
+    assert rank_sets(trained.town, kept, trained.sets.right) == right
 
 
 def test_descriptions_fit_the_tokens_that_the_encoder_reads(trained, tmp_path):

@@ -59,8 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         (
             f"corpus.world={folder / 'world'}",
             *SETTINGS,
-            "groundings.ranker=clip",
-            "image_search.method=clip",
+            "tools.image_search=clip",
             f"encoder.model={written.config}",
             f"encoder.pretrained={written.weights}",
             "encoder.device=cpu",
@@ -102,13 +101,6 @@ def test_cards_name_the_ranker(run: Run) -> None:
     cards = list((run.root / "releases").glob("vqa/*/README.md"))
     assert cards
     assert all("heart/heart.pt" in card.read_text("utf-8") for card in cards)
-
-
-def test_grounding_again_by_another_margin_encodes_nothing_again(run: Run) -> None:
-    before = run.count_kept()
-    assert before > 250
-    run.run("groundings.min_margin=0.001")
-    assert run.count_kept() == before
 
 
 @pytest.mark.parametrize("command", [("plan", "--json"), ("doctor", "--json"), ("status", "--json")])

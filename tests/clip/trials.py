@@ -14,7 +14,6 @@ from random import Random
 from statistics import fmean
 
 from pipelines.agent.depicting import ClipRanker, PictureCandidate, Ranked, check_depiction
-from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.services.protocols import ImageEncoder, PictureFile
 from schemas.corpus import CorpusImage
@@ -63,11 +62,9 @@ class Outcome:
     shown: tuple[str, ...]
     """Whom each shows."""
 
-    def find_taken(self, rules: GroundingsConfig) -> str:
+    def find_taken(self) -> str:
         """Return whom the picture shows that the stage would take, the first to pass; empty for a refused set."""
-        passing = (
-            who for who, each in zip(self.shown, self.ranked, strict=True) if check_depiction(each, rules).passed
-        )
+        passing = (who for who, each in zip(self.shown, self.ranked, strict=True) if check_depiction(each).passed)
         return next(passing, "")
 
 
@@ -118,9 +115,9 @@ def list_sets(town: Town, seed: int = 3) -> Sets:
     return sets
 
 
-async def run_sets(town: Town, encoder: ImageEncoder, rules: GroundingsConfig, sets: Sequence[Set]) -> list[Outcome]:
+async def run_sets(town: Town, encoder: ImageEncoder, sets: Sequence[Set]) -> list[Outcome]:
     """Rank every set."""
-    ranker = ClipRanker(town.corpus, encoder, rules, SEED)
+    ranker = ClipRanker(town.corpus, encoder, SEED)
     shows = {candidate.file.sha256: title for title, candidate in town.views.items()}
     outcomes = []
     for anchor, titles in sets:
@@ -132,9 +129,9 @@ async def run_sets(town: Town, encoder: ImageEncoder, rules: GroundingsConfig, s
     return outcomes
 
 
-def rank_sets(town: Town, encoder: ImageEncoder, rules: GroundingsConfig, sets: Sequence[Set]) -> list[Outcome]:
+def rank_sets(town: Town, encoder: ImageEncoder, sets: Sequence[Set]) -> list[Outcome]:
     """As :func:`run_sets`, from outside an event loop."""
-    return asyncio.run(run_sets(town, encoder, rules, sets))
+    return asyncio.run(run_sets(town, encoder, sets))
 
 
 def share(claims: Iterable[bool]) -> float:

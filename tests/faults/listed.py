@@ -253,7 +253,7 @@ def run_world(*settings: str, until: str = "releases") -> Command:
 
 RUN_DUMP = ("run", "--recipe", "demo", "--set", f"corpus.dump={{folder}}/{DUMP}", "--until", "corpus", "--json")
 RUN_WORLD = run_world(until="corpus")
-DRAWN = ("source=sparql", "classes=['Q5', 'Q12280']", "rule=vsearcher", "require_image=false", "max_sitelinks=99")
+DRAWN = ("source=sparql", "classes=['Q5', 'Q12280']", "rule=vsearcher", "require_image=false")
 ENDPOINT = "endpoint='{sparql}', contact='x@example.org', site='https://en.wikipedia.org/', pause=0, backoff=0.01"
 RUN_SPARQL = make_run(*(f"seeds.{setting}" for setting in DRAWN), f"sparql={{{ENDPOINT}}}", until="seeds")
 UNUSABLE = "had no usable reply"
@@ -265,7 +265,7 @@ LISTED = (
     Row("solver: content null, below min_attempts", run_served("solver"), 3, UNUSABLE, end_alike, fail("null"), mend,
         "all unscored, exit 0, sealed"),
     Row("solver: content null, above min_attempts",
-        run_served("solver", "judging.max_unscored=0.9", "judging.min_attempts=3"), 3, UNUSABLE, end_alike,
+        run_served("solver", "runtime.unscored=0.9"), 3, UNUSABLE, end_alike,
         fail("null"), mend, "exit 1; after the repair it fails again by the recorded empty replies"),
     Row("rewriter: content null", run_served("rewriter"), 3, UNUSABLE, end_alike, fail("null"), mend,
         "12 of 12 asked rows failed, exit 0, sealed"),
@@ -282,7 +282,7 @@ LISTED = (
         "a reply of 12,000,233 bytes; allowed are 1,048,576", end_alike, fail("12 MB"), mend,
         "read whole: 8 of them took 1.18 GB"),
     Row("`synth sql` with explain analyze copy", ("sql", "explain analyze copy (select 1 as a) to '{part}'"), 2,
-        "only the plain form is allowed", have_nothing_to_do,
+        "one SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW is allowed", have_nothing_to_do,
         before="a sealed part is overwritten; `synth run`: nothing to do"),
     Row("a key where a variable's name belongs", ("run", "--set", f"models.solver.api_key_env={KEY}"), 2,
         "looks like a key itself", have_nothing_to_do, before="the key is echoed"),
@@ -355,7 +355,7 @@ HELD_LISTED = (
     Held("an uncaught defect", "exit 4, one line with its log and where to report it", "the log has the traceback",
          f"{PIPELINES}/cli/test_defects.py::test_a_defect_is_one_line_with_its_log_and_exit_code_4",
          "exit 1, which means a gate not met"),
-    Held("a page on port 6379", "refused, live.ports", "the rollout goes on with the refusal as its observation",
+    Held("a page on port 6379", "refused, allowed are", "the rollout goes on with the refusal as its observation",
          f"{PIPELINES}/services/test_addresses.py::"
          "test_pages_come_from_the_ports_of_the_web_unless_others_are_set", "fetched"),
 )  # fmt: skip

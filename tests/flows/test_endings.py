@@ -89,7 +89,7 @@ ENDINGS = [
         "gate: all rows failed",
         1,
         "FAILED GateNotMet",
-        (*serve("writer", "{broken}"), "health.share=1.0"),
+        (*serve("writer", "{broken}"), "runtime.unusable=1.0"),
         {"until": "questions"},
     ),
     Ending(

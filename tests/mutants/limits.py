@@ -8,7 +8,6 @@ from pipelines.checks import (
     agreement,
     answers,
     descriptors,
-    examination,
     leakage,
     pictures,
     shortcuts,
@@ -27,6 +26,7 @@ from schemas.tasks import Descriptor, FactView
 from tests.mutants.corpora import SCENES, Corpora, Judge, examine_pair, keep, limit
 from tests.pipelines.checks.planted_alternatives import draw
 from tests.pipelines.painters import add_pages, ask_back, born, paint
+from tests.planted import examining
 from tests.planted.scenes import Case, Scene, Twins, lay, pick_result, relocate
 from tests.planted.words import Pair
 
@@ -108,7 +108,7 @@ def _judge_words(corpora: Corpora) -> list[Pair]:
     found = []
     for case in corpora.cases[:SCENES]:
         words = len(case.question.answer.surface.split())
-        results = [examination.examine(case.pool.ground, case.claim, most, audit=True) for most in (words, words - 1)]
+        results = [examining.examine(case.pool.ground, case.claim, most, audit=True) for most in (words, words - 1)]
         codes = ("answer-too-long",)
         found.append(Pair(case.claim.answer.surface, *(pick_result(each, codes) for each in results), codes))
     return found
@@ -174,7 +174,7 @@ def _judge_unclear(painters: Corpus) -> list[Pair]:
             ground = Indexes(add_pages(painters, Vera_Wick=paint("Vera Wick", field, prose=prose)))
             numbers = [ground.corpus.find("Ostrel"), ground.corpus.find("Ada Brill")]
             limits = Thresholds(alone_first=1, alone=1, answers=0, near_misses=5)
-            checks = examination.list_uniqueness_checks(ground, ask_back(ground.corpus), numbers, limits)
+            checks = examining.list_uniqueness_checks(ground, ask_back(ground.corpus), numbers, limits)
             found.append(pick_result(verdicts.run_checks(checks), ()))
         pairs.append(Pair(said, *found, ("near-miss",) if found[1].outcome == outcome else ()))
     return pairs

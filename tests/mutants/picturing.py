@@ -10,7 +10,6 @@ from pipelines.agent import depicting as depiction
 from pipelines.checks import descriptors as references
 from pipelines.checks import legibility
 from pipelines.checks import pictures as likeness
-from pipelines.config.settings import GroundingsConfig
 from pipelines.graph.answers import make_answer
 from pipelines.graph.values import Date
 from tests.mutants.corpora import SCENES, WORDS, Judge, flips
@@ -37,7 +36,6 @@ def list_picture_sets() -> dict[str, Judge]:
         "a name that was read": _judge_read,
         "a name that was misread": _judge_misread,
         "a picture that fits another better": _judge_margin,
-        "a picture that fits too little": _judge_threshold,
         "a picture of which little is said": _judge_points,
     }
 
@@ -102,24 +100,14 @@ class Measured:
 
 
 def _judge_margin() -> list[Pair]:
-    rules = GroundingsConfig()
     bad = (Measured(0.4, 0.0), Measured(0.4, -0.1), Measured(0.4, 0.1, 19), Measured(0.4))
-    return [_depict(Measured(0.1, 0.01), each, rules) for each in bad]
-
-
-def _judge_threshold() -> list[Pair]:
-    return [
-        _depict(Measured(0.29, 0.01), bad, GroundingsConfig(decides=decides))
-        for decides in ("threshold", "both")
-        for bad in (Measured(0.28, 0.5), Measured(float("nan"), 0.5))
-    ]
+    return [_depict(Measured(0.1, 0.01), each) for each in bad]
 
 
 def _judge_points() -> list[Pair]:
-    rules = GroundingsConfig()
-    return [_depict(Measured(0.5, over_threshold=None), Measured(0.49, over_threshold=None), rules)]
+    return [_depict(Measured(0.5, over_threshold=None), Measured(0.49, over_threshold=None))]
 
 
-def _depict(clean: Measured, bad: Measured, rules: GroundingsConfig) -> Pair:
-    results = [depiction.check_depiction(each, rules) for each in (clean, bad)]
+def _depict(clean: Measured, bad: Measured) -> Pair:
+    results = [depiction.check_depiction(each) for each in (clean, bad)]
     return Pair(repr(bad), results[0], results[1], ("picture-of-another",))

@@ -22,7 +22,6 @@ from tests.planted import corpus_plants
 from tests.planted import corpus_plants as lone_plants
 from tests.planted import corpus_plants as set_plants
 from tests.planted import corpus_plants as truth_plants
-from tests.planted.disguises import link
 from tests.planted.scenes import (
     UNVERIFIED,
     Case,
@@ -30,9 +29,7 @@ from tests.planted.scenes import (
     Twins,
     add_sentence,
     change_at,
-    find_facts,
     list_changes,
-    set_field,
     verify,
 )
 from tests.planted.text_plants import DEFECTS
@@ -73,7 +70,7 @@ def list_scene_sets(corpora: Corpora) -> dict[str, Judge]:
         "an answer on the anchor's page": _tell_answer,
         "an answer that does not follow": _plant_answer,
         "a field of two values": _plant_value,
-        "a hop that leads elsewhere later": _change_hop,
+        "a hop that changes": _change_hop,
         "an uncontradicted answer": _relax_agreement,
     }
     return {
@@ -149,15 +146,11 @@ def _plant_value(case: Case) -> Twins | None:
 
 
 def _change_hop(case: Case) -> Twins | None:
-    """Another dump in which a hop's relation leads to another entity, and one in which nothing has changed."""
-    for hop in case.question.proof.hops:
-        page = case.find_subject(hop)
-        facts = find_facts(case.corpus, page, hop.relation)
-        if len(facts) == 1 and hop.relation != "mentions":
-            changed = {page: set_field(case.corpus.text(page), facts[0], link(case.corpus, case.numbers[-1] or 1))}
-            bad = Scene(case.claim, later=changed)
-            return Twins(f"{hop.relation} leads elsewhere", Scene(case.claim, later={}), bad, ("volatile",))
-    return None
+    """A hop along a relation that changes with time."""
+    proof = case.claim.proof
+    hops = (proof.hops[0].model_copy(update={"relation": "current_owner"}), *proof.hops[1:])
+    bad = Scene(replace(case.claim, proof=proof.model_copy(update={"hops": hops})))
+    return Twins("a hop that changes", Scene(case.claim), bad, ("volatile",))
 
 
 def _relax_agreement(case: Case) -> Twins | None:

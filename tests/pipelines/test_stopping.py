@@ -1,13 +1,11 @@
-import errno
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +13,6 @@ import pytest
 import typer
 
 from pipelines.cli.console import guarded
-from pipelines.cli.main import main
 from pipelines.run.workers import ENDING, WORKERS, Span, SpanReport, WorkerSpec, prepare_worker
 from pipelines.stopping import heeding_signals, holding_signals
 from tests.pipelines.run.test_chains import plan
@@ -53,60 +50,6 @@ def test_a_signal_amid_the_start_of_a_pool_acts_once_the_pool_stands(number):
     with heeding_signals(), pytest.raises(KeyboardInterrupt):
         start()
     assert started == ["all"]
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
-
-
-RACE = """
-import os, signal, subprocess, sys, threading, time
-from pipelines.stopping import SIGNALS, heeding_signals, holding_signals
-
-SENDER = "import os, time\\nwhile os.getppid() == {0}: os.kill({0}, {1}); time.sleep(0.0005)"
-armed, came = [], 0
-
-def act(*_):
-    if armed:
-        armed.clear()
-        raise KeyboardInterrupt
-
-# It does not block signals: what is sent to the process comes while the main thread does.
-threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
-signal.signal(signal.SIGINT, act)
-with heeding_signals():
-    before = [signal.getsignal(number) for number in SIGNALS]
-    with holding_signals():
-        # What it imports and starts, it has now.
-        sender = subprocess.Popen([sys.executable, "-c", SENDER.format(os.getpid(), int(sys.argv[1]))])
-    while came < 300:
-        try:
-            armed.append(True)
-            with holding_signals():
-                armed.append(True)
-            armed.clear()
-        except KeyboardInterrupt:
-            came += 1
-        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
-        assert [signal.getsignal(number) for number in SIGNALS] == before
-    sender.kill()
-    sender.wait()
-print("whole")
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_another_thread_gets_leaves_the_main_one_as_it_was(tmp_path, number):
-    done = run_program(tmp_path, RACE, int(number))
-    assert (done.stdout, done.stderr) == ("whole\n", "")
-
-
-def test_a_block_that_cannot_begin_leaves_the_thread_as_it_was(monkeypatch):
-    def refuse() -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    monkeypatch.setattr(resource_tracker, "ensure_running", refuse)
-    before = [signal.getsignal(number) for number in SIGNALS]
-    with pytest.raises(OSError, match="Too many open files"), holding_signals():
-        raise AssertionError
-    assert [signal.getsignal(number) for number in SIGNALS] == before
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
 
 
@@ -172,43 +115,6 @@ def test_workers_outlive_a_signal_to_all_processes_and_end_with_their_pool_when_
         assert [type(nap.exception(60)) for nap in naps] == [BrokenProcessPool] * 2
 
 
-OTHERS = """
-import time
-from multiprocessing import get_context
-from pipelines.pools import open_pool
-
-if __name__ == "__main__":
-    other = get_context("fork").Process(target=time.sleep, args=(600,))
-    other.start()
-    try:
-        with open_pool(1) as pool:
-            nap = pool.submit(time.sleep, 600)
-            raise ValueError
-    except ValueError:
-        print(nap.exception(), other.is_alive())
-        other.kill()
-"""
-
-
-def test_an_error_kills_the_processes_of_its_own_pool_alone(tmp_path):
-    done = run_program(tmp_path, OTHERS)
-    assert (done.stdout.endswith(" True\n"), done.stderr) == (True, ""), done
-
-
-def test_the_command_ends_as_ever_in_another_thread(capsys):
-    def call(*arguments: str) -> object:
-        with pytest.raises(SystemExit) as ending:
-            main(list(arguments))
-        return ending.value.code
-
-    with ThreadPoolExecutor(1) as pool:
-        codes = [
-            pool.submit(call, *arguments).result(60) for arguments in (["config"], ["config", "--set", "no.such=1"])
-        ]
-    assert codes == [0, 2]
-    assert "defect" not in capsys.readouterr().err
-
-
 def test_a_signal_ends_a_command_whose_end_nobody_reads_with_its_exit_code(tmp_path):
     command = [sys.executable, "-m", "pipelines.cli.main", "config", "--set", f"{'long' * 20_000}.key=1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
@@ -233,23 +139,3 @@ def test_an_interrupt_that_no_command_meets_is_one_line_and_exit_code_3(capsys):
         guarded(lambda: app(args=[], prog_name="synth"), [])
     assert ending.value.code == 3
     assert capsys.readouterr().err == "synth: interrupted; run the same command again\n"
-
-
-SETTLED = """
-import os, signal, sys, time
-from pipelines.stopping import end_by_signals
-try:
-    exec("raise KeyboardInterrupt")
-except KeyboardInterrupt:
-    end_by_signals(3)
-if len(sys.argv) > 1:
-    os.kill(os.getpid(), int(sys.argv[1]))
-    time.sleep(60)
-sys.exit(3)
-"""
-
-
-@pytest.mark.parametrize("more", [[], [int(signal.SIGTERM)], [int(signal.SIGINT)]])
-def test_an_ending_that_is_settled_keeps_its_exit_code(tmp_path, more):
-    done = run_program(tmp_path, SETTLED, *more)
-    assert (done.returncode, done.stderr) == (3, "")

@@ -39,7 +39,7 @@ def test_a_recipe_runs_to_its_end_without_the_toy(tree, demo, tmp_path):
             *("--set", f"corpus.dump={dump}", "--set", "models.default.name=mock"),
             *("--set", f"models.default.base_url={url}", "--set", "groundings.ocr=[]"),
             *("--set", "models.evaluator.name=mock-2", "--set", f"models.evaluator.base_url={url}"),
-            *("--set", "judging.max_unscored=1.0"),
+            *("--set", "runtime.unscored=1.0"),
         )  # fmt: skip
     assert ran.returncode in (0, 1), ran.stderr
     assert "pipelines.toy" not in ran.stderr

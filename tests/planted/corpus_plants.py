@@ -14,8 +14,8 @@ from pipelines.checks.agreement import is_volatile
 from pipelines.checks.descriptors import offer_facts, stands_in
 from pipelines.checks.limits import Limits
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.config.settings import GuessingGates, ReleasesConfig
-from pipelines.corpus.store import Corpus, Fact
+from pipelines.config.settings import ReleasesConfig
+from pipelines.corpus.store import Fact
 from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import read_attributes, read_relations, type_value
 from pipelines.graph.proofs import cite_fact, make_query
@@ -446,10 +446,7 @@ def _repeat(rows: list[Grounding], rng: Random) -> Pair:
     return Pair(f"{shape}: {row.text[:80]}", _release(rows), _release([*rows, copy]), (code,))
 
 
-REPEATS = Limits(
-    ReleasesConfig(max_answer_share=1.0, gates=GuessingGates(commonest=1.0, one_answer=1.0), max_gold_share=1.0,
-                   max_gold_share_trained=1.0)
-)  # fmt: skip
+REPEATS = Limits(ReleasesConfig(max_answer_share=1.0, max_gold_share=1.0))
 """What may repeat, whatever guessing scores: a sample has other shares than the whole."""
 
 
@@ -474,10 +471,6 @@ def _list_distinct(pool: Pool) -> tuple[Grounding, ...]:
 
 def _measure(row: Grounding) -> Enhancement:
     return Enhancement(**dict(row), cells=())
-
-
-FULL = 0.1
-"""Largest missing rate with a later snapshot of the world, which takes seconds."""
 
 
 def plant_gold(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
@@ -549,59 +542,17 @@ def _overlap(answer: Answer, other: Answer) -> bool:
 
 
 def plant_volatile(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D15: an answer that differs in another dump of the wiki, or a fact that is known to change."""
-    changing = case.pool.missing <= FULL and rng.random() < 0.5
-    return _ask_changing(case, words, rng) if changing else _change_later(case, rng)
-
-
-def _change_later(case: Case, rng: Random) -> Twins | None:
-    """Return twins with another dump each: the asked fact has changed in one, another fact in the other."""
-    node, key = case.numbers[-1], case.question.proof.answer_relation
-    wrong = draw_wrong(case, rng)
-    facts = find_facts(case.corpus, node, key)
-    others = [fact for fact in case.corpus.facts(node) if fact.key != key and fact.target < 0 and fact.value_count == 1]
-    if wrong is None or len(facts) != 1 or not others or case.question.proof.derivation:
-        return None
-    text, other = case.corpus.text(node), rng.choice(others)
-    harmless = {node: set_field(text, other, f"{other.text} or so")}
-    changed = {node: set_field(text, facts[0], wrong.surface)}
-    return Twins(
-        f"{key} is {wrong.surface} in another dump",
-        Scene(case.claim, later=harmless),
-        Scene(case.claim, later=changed),
-        ("volatile",),
-    )
-
-
-def _ask_changing(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """Return twins with the later snapshot of the world, in which the answer of one has changed."""
-    later, node = case.pool.later, case.numbers[-1]
-    number = later.find(case.corpus.page(node).title)
-    asked_now = find_facts(case.corpus, node, case.question.proof.answer_relation)
-    if number is None or any(_has_changed(later, number, fact) for fact in asked_now):
-        return None
-    found = [
-        attribute for attribute in read_attributes(case.corpus, node) if _has_changed(later, number, attribute.fact)
-    ]
+    """D15: a fact that is known to change."""
+    found = [each for each in read_attributes(case.corpus, case.numbers[-1]) if is_volatile(each.fact.key)]
     if not found:
         return None
     attribute = rng.choice(found)
     asked = {"answer_relation": attribute.fact.key, "answer_evidence": cite_fact(case.corpus, attribute.fact)}
     proof = case.claim.proof.model_copy(update=asked)
+    edits = edit_elsewhere(case, draw_sentence("asides", words, rng).format(value=rng.choice(words.words)), rng)
     claim = replace(case.claim, answer=attribute.answer, proof=proof)
-    other = later if rng.random() < 0.5 or not is_volatile(attribute.fact.key) else None
-    aside = draw_sentence("asides", words, rng).format(value=rng.choice(words.words))
-    edits = edit_elsewhere(case, aside, rng)
-    return Twins(
-        f"{attribute.fact.key} of {case.corpus.page(node).title}",
-        Scene(case.claim, edits, other=later),
-        Scene(claim, edits, other=other),
-        ("volatile",),
-    )
-
-
-def _has_changed(later: Corpus, node: int, fact: Fact) -> bool:
-    return fact.text not in {other.text for other in later.facts(node) if other.key == fact.key}
+    plant = f"{attribute.fact.key} of {case.corpus.page(case.numbers[-1]).title}"
+    return Twins(plant, Scene(case.claim, edits), Scene(claim, edits), ("volatile",))
 
 
 def plant_searchable(case: Case, words: Vocabulary, rng: Random) -> Twins | None:

@@ -28,13 +28,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from pipelines.checks.examination import Claim, examine
+from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
 from pipelines.checks.propositions import Claim as PageClaim
 from pipelines.checks.propositions import ProseReader, list_claims
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
@@ -63,8 +62,8 @@ from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
 from schemas.proofs import Branch, Constraint, Evidence, Hop, NearMiss, PathNode, Proof
-from tests.planted.aging import write_later
 from tests.planted.disguises import draw_sentence
+from tests.planted.examining import examine
 from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
 _DESCRIBED = ARTICLE_PARTS.names[1:]
@@ -426,7 +425,7 @@ LAST = "groundings"
 METHODS = ("paths", "injection")
 SETTINGS = (
     "seeds.small_corpus.min_in_degree=1", "paths.per_seed=2", "rewrites.min_alone_first=2", "rewrites.min_alone=2",
-    "groundings.min_answers=2", "releases.max_gold_share=1.0", "releases.max_gold_share_trained=1.0",
+    "groundings.min_answers=2", "releases.max_gold_share=1.0",
     "injections.rounds=[1, 2, 3]", "injections.weights=[0.4, 0.4, 0.2]",
     "questions.max_answer_share=0.5", "runtime.workers=1",
 )  # fmt: skip
@@ -455,12 +454,6 @@ class Pool:
     def ground(self) -> Indexes:
         """The corpus with its indexes."""
         return Indexes(self.corpus)
-
-    @cached_property
-    def later(self) -> Corpus:
-        """The same world a year on."""
-        build_corpus(write_later(self.root / "later", self.config), self.root / "later-corpus" / "later")
-        return Corpus.open(self.root / "later-corpus" / "later")
 
     def assemble(self, *settings: str) -> Assembly:
         """Return a run over the pool's corpus with further settings."""
@@ -577,10 +570,6 @@ class Scene:
     claim: Claim
     edits: Mapping[int, str] = field(default_factory=dict)
     added: Sequence[tuple[str, str]] = ()
-    later: Mapping[int, str] | None = None
-    """Changed pages of another dump of the same wiki; None without another dump."""
-    other: Corpus | None = None
-    """The other dump, in place of ``later``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -632,8 +621,7 @@ def read_page(ground: Indexes, claim: PageClaim, proof: Proof) -> CheckResult:
 def lay(pool: Pool, scene: Scene) -> Iterator[Indexes]:
     """Give the indexes of a scene; cue words and answer shares, learnt from the whole wiki, are those of the base."""
     overlay = OverlayCorpus(pool.corpus, scene.edits, scene.added)
-    later = scene.other if scene.later is None else OverlayCorpus(pool.corpus, scene.later)
-    ground = Indexes(overlay, later)
+    ground = Indexes(overlay)
     ground.__dict__["cues"], ground.__dict__["shares"] = pool.ground.cues, pool.ground.shares
     try:
         yield ground

@@ -3,17 +3,10 @@ from random import Random
 
 import pytest
 
-from pipelines.checks.agreement import check_volatility, is_volatile
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.corpus.build import build_corpus
-from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.graph.facts import read_attributes
-from pipelines.graph.query import Indexes, locate_nodes
-from pipelines.toy.publishing import write_world
-from pipelines.toy.world import WorldConfig
+from pipelines.graph.query import locate_nodes
 from tests.planted import corpus_plants, reading_plants, scenes
-from tests.planted.aging import write_later
 from tests.planted.disguises import draw_sentence, find_statements, state_fact
 from tests.planted.scenes import (
     Case,
@@ -79,7 +72,7 @@ def test_an_accepted_question_is_accepted_again_in_an_overlay_without_changes(po
 @pytest.mark.parametrize("operator", OPERATORS, ids=get_name)
 def test_the_checks_tell_the_twins_apart_and_the_clean_one_is_edited_too(pool, operator):
     for case, twins in plant_some(pool, operator):
-        assert twins.clean.edits or twins.clean.added or twins.clean.later or twins.clean.claim != case.claim
+        assert twins.clean.edits or twins.clean.added or twins.clean.claim != case.claim
         pair = make_pair(pool, twins)
         assert pair.clean.passed, (twins.plant, pair.clean)
         assert not pair.defective.passed
@@ -166,7 +159,7 @@ def test_every_class_of_fields_that_verification_covers_is_tampered_with(pool):
     unseen = {f"proof.thresholds.{name}" for name in ("agreement", "volatile", "retrieval_rank")}
     assert not places & (unseen | {"proof.shortcuts_checked", "proof.hub_in_degree"})
     filled = {place[-1] for place, _ in changes if get_at(question, place) in ("", ())}
-    assert {"derivation", "compared_snapshot", "clause"} <= filled
+    assert {"derivation", "clause"} <= filled
 
     changed = change_at(question, ("proof", "hops", 0, "evidence", "start"), -5)
     assert changed.proof.hops[0].evidence.start == -5
@@ -186,31 +179,3 @@ def test_each_single_change_of_a_question_is_noticed(pool):
         unnoticed = [place for place, new in changes if verify(pool.ground, change_at(question, place, new)).passed]
         # Whole counts say nothing of a lower threshold: verification compares it with the settings.
         assert set(unnoticed) <= {("proof", "thresholds", "answers")}
-
-
-def test_between_two_snapshots_exactly_the_changed_facts_are_volatile(tmp_path):
-    """Metamorphic relation 12, on one complete world at two dates."""
-    corpora = []
-    config = WorldConfig(entities=120, seed=3, missing=0.0)
-    write_world(tmp_path / "first", config)
-    (first,) = (tmp_path / "first").glob("*-multistream.xml.bz2")
-    for name, dump in (("first", first), ("later", write_later(tmp_path / "later", config))):
-        build_corpus(dump, tmp_path / f"{name}-corpus" / name)
-        corpora.append(Corpus.open(tmp_path / f"{name}-corpus" / name))
-    first, later = corpora
-    ground = Indexes(first, later)
-    flagged, changed = set(), set()
-    for node in first.article_nodes():
-        values = {(fact.key, fact.text) for fact in later.facts(later.find(first.page(node).title))}
-        for attribute in read_attributes(first, node):
-            key = attribute.fact.key
-            if is_volatile(key):
-                continue
-            if not check_volatility(ground, node, key, attribute.answer, False).passed:
-                flagged.add((node, key))
-            if (key, attribute.fact.text) not in values:
-                changed.add((node, key))
-    assert flagged == changed
-    assert changed
-    for corpus in corpora:
-        corpus.close()

@@ -1,9 +1,7 @@
 """What plugins add runs where our own parts run, is known by key and manifest, and can be upgraded and removed."""
 
-import asyncio
 import importlib
 import json
-import pickle
 import shutil
 import sys
 from contextlib import closing
@@ -15,26 +13,17 @@ import pytest
 import prompts
 from pipelines.checks.examination import Claim, PluggedCheck
 from pipelines.checks.verdicts import CheckResult
-from pipelines.cli.commands import describe_stages
 from pipelines.cli.main import main
 from pipelines.cli.view.cards import explain_record
-from pipelines.config.disclosure import disclose_plugin
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import PluginsConfig, PromptsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.ids import digest_value
-from pipelines.plugins import explain_absence, find_entry, list_names, load_plugin, make_entry
-from pipelines.release.manifest import ReleaseManifest
-from pipelines.release.verify.questions import Asker
+from pipelines.plugins import explain_absence, list_names, load_plugin
 from pipelines.run.assembly import Assembly
-from pipelines.run.plugins import InsertedStage, PluggedTool, Plugins, check_plugins, find_prompt_folder
-from pipelines.run.runner import select_stages
+from pipelines.run.plugins import Plugins, find_prompt_folder
 from pipelines.run.views import run_sql
 from pipelines.run.workspace import Workspace
-from pipelines.services.prompting import check_prompts, load_prompt, make_schema
-from schemas.base import Record, Rejection
-from schemas.tasks import QuestionReply
+from pipelines.services.prompting import check_prompts, load_prompt
 from tests.chaos.driving import call_here
 from tests.conftest import SETTINGS
 from tests.plugged import install
@@ -45,10 +34,6 @@ NAMED = (
     'plugins.settings={brief={words=40}, plain={word="elevation"}}',
     'models.solver={adapter="plugin", name="shrug"}',
 )
-
-
-class Grounded(Record):
-    """A row."""
 
 
 class Elsewhere:
@@ -187,23 +172,6 @@ def find_changed(before, after):
     return [name for name in before if before[name].key != after[name].key]
 
 
-def test_keys_without_plugins_hold_nothing_of_them(demo, installed):
-    planned = plan(demo)
-    assert {name: stage.key for name, stage in planned.items()} == {
-        name: key for name, key in Workspace(demo.root).read_latest().items() if name in planned
-    }
-    assert not any(stage.plugins for stage in planned.values())
-    told = json.loads((demo.stage("groundings").path / "manifest.json").read_text())
-    assert "plugins" not in told
-    stage = planned["groundings"].stage
-    rules = [
-        stage.settings.require_image, stage.settings.min_answers, stage.settings.retrieval_rank, stage.audit,
-        stage.chooser.identity, stage.distractors.identity if stage.distractors else "",
-    ]  # fmt: skip
-    parts = [*rules, stage.asking.identity, make_schema(QuestionReply), stage.reader.identity]
-    assert stage.fingerprint() == digest_value(parts)
-
-
 @pytest.mark.parametrize(
     ("setting", "first", "kind"),
     [
@@ -211,7 +179,7 @@ def test_keys_without_plugins_hold_nothing_of_them(demo, installed):
         ('plugins.stages={brief="enhancements"}', "selections", "stages"),
         ('models.solver={adapter="plugin", name="shrug"}', "difficulty", "backends"),
         ('plugins.tools={text_search="silence"}', "difficulty", "backends"),
-        ('prompts.plugin="wording"', "questions", "prompts"),
+        ('plugins.prompts="wording"', "questions", "prompts"),
     ],
 )
 def test_a_plugin_changes_the_keys_of_what_it_decides_and_of_what_follows(demo, installed, setting, first, kind):
@@ -227,16 +195,6 @@ def test_a_plugin_changes_the_keys_of_what_it_decides_and_of_what_follows(demo, 
     again = find_changed(after, plan(demo, setting))
     # A prompt is known by its file: the same words under another version make nothing again.
     assert again == ([] if kind == "prompts" else list(after)[list(after).index(decided[0]) :])
-
-
-def test_a_stage_is_chosen_with_the_one_that_it_follows(demo, installed):
-    planned = list(plan(demo, 'plugins.stages={brief="questions"}').values())
-    assert [each.name for each in select_stages(planned, "questions", ())] == ["seeds", "paths", "questions", "brief"]
-    assert [each.name for each in select_stages(planned, "", ["questions"])] == ["questions", "brief"]
-    assert planned[4].sources[0].name == "brief"
-    for after in ("bridges", "releases"):
-        with pytest.raises(ConfigError, match=rf"plugins.stages.brief: no place after '{after}'; .* has seeds, paths"):
-            plan(demo, f'plugins.stages={{brief="{after}"}}')
 
 
 def test_a_plugin_that_fails_or_answers_otherwise_stops_the_run_and_is_named(demo, installed):
@@ -255,52 +213,6 @@ def test_a_plugin_that_fails_or_answers_otherwise_stops_the_run_and_is_named(dem
     assert (refused.outcome, refused.code) == ("FAIL", "plain:not-plain")
 
 
-def test_a_release_alone_loads_no_check_and_tells_no_text_setting(installed):
-    entry = disclose_plugin(load_plugin("checks", "plain", {"word": "depth"}).entry)
-    assert "depth" not in entry.model_dump_json()
-    forget_modules()
-    manifest = ReleaseManifest.model_construct(plugins=(entry,))
-    alone = Asker.of(manifest, PluginsConfig(checks=("broken",)))
-    assert (alone.checks, alone.missing, "acme_words" in sys.modules) == ((), (), False)
-    assert alone.unasked == ("what 'plain' of acme-words decided: --set plugins.checks asks it again",)
-    (missing,) = Asker.of(manifest, PluginsConfig(checks=("plain",))).missing
-    assert missing == "the check plain had other settings than plugins.settings.plain"
-    told = PluginsConfig(checks=("plain",), settings={"plain": {"word": "depth"}})
-    (check,) = Asker.of(manifest, told).checks
-    assert check.plugin.entry.settings == {"word": "depth"}
-
-
-def test_a_tool_of_a_plugin_is_copied_with_the_plugin(installed):
-    tool = PluggedTool(load_plugin("backends", "silence"))
-    copied = pickle.loads(pickle.dumps(tool))
-    assert (copied.identity, callable(copied.search_text)) == (tool.identity, True)
-
-
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (
-            Rejection(record_id="a", reason="brief:no-reason"),
-            r"refused .*no-reason.*; its reasons are brief:too-many-words",
-        ),
-        (Rejection(record_id="b", reason="brief:too-many-words"), r"refused record_id='b'"),
-        ((), r"made \(\) of a; wanted: rows of Grounded, or a refusal"),
-        (
-            (Rejection(record_id="a", reason="no-walk"),),
-            r"made .*no-walk.* of a; wanted: rows of Grounded, or a refusal",
-        ),
-    ],
-)
-def test_a_stage_that_makes_anything_but_rows_or_its_own_refusals_is_named(installed, made, message):
-    async def answer(_):
-        return made
-
-    plugin = replace(load_plugin("stages", "brief"), made=answer)
-    stage = InsertedStage(plugin, Grounded, Grounded)
-    with pytest.raises(ConfigError, match=rf"plugin 'brief' of acme-parts 1.0 {message}"):
-        asyncio.run(stage(Grounded(record_id="a", parent_id="p")))
-
-
 def test_a_source_reads_a_pool_and_is_part_of_its_identity(demo, installed, tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text("Who made it?\nIlse Tarn\nWhere is it?\nOstrel\n")
@@ -317,45 +229,22 @@ def test_a_source_reads_a_pool_and_is_part_of_its_identity(demo, installed, tmp_
     assert plan(demo, f"pools=[{{{pool}}}]")["pools"].key != planned["pools"].key
 
 
-def test_a_version_of_a_prompt_is_chosen_by_the_configuration(installed):
+def test_the_highest_version_of_a_prompt_is_taken(installed):
     folder = installed / "acme_parts" / "wording" / "write_question"
     folder.mkdir(exist_ok=True)
     words = (Path(prompts.__file__).parent / "write_question" / "v4.md").read_text()
     for number in (1, 2):
         (folder / f"v{number}.md").write_text(words.replace("walking", f"going {number} times over"))
-    found = find_prompt_folder(PromptsConfig(plugin="wording"))
+    found = find_prompt_folder(make_config(read_recipe("demo"), ["plugins.prompts=wording"]))
     assert check_prompts(found) == 1
     assert load_prompt("write_question", 4, found).label == "write_question/own-v2"
-    assert load_prompt("write_question", 4, found, {"write_question": 1}).label == "write_question/own-v1"
-    with pytest.raises(ConfigError, match=r"prompts.versions.write_question: .* has no v3.md"):
-        check_prompts(found, {"write_question": 3})
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (('plugins.checks=["absent"]',), r"plugin 'absent' of synth.checks is not installed"),
-        (('plugins.checks=["plain"]', "method=news"), r"plugins.checks: questions of the method news are not walked"),
-        (('models.solver={adapter="plugin", name="x"}',), r"plugin 'x' of synth.backends is not installed"),
-    ],
-)
-def test_what_cannot_be_run_is_refused_before_anything_is_written(demo, installed, tmp_path, settings, message):
-    root = tmp_path / "new"
-
-    def begin():
-        check_plugins(make_config(read_recipe("demo"), [f"corpus.world={demo.world}", *settings]), root)
-
-    with pytest.raises(ConfigError, match=message):
-        begin()
-    assert not root.exists()
 
 
 def test_only_what_a_configuration_names_is_imported(installed, demo, capsys):
     assert "broken" in list_names("checks")
     with pytest.raises(SystemExit):
         main(["--help"])
-    document, _ = describe_stages()
-    assert document["plugins"]["stages"] == ("brief",)
+    assert list_names("stages") == ("brief",)
     assert not [name for name in sys.modules if name.startswith("acme_")]
     config = make_config(read_recipe("demo"), [f"corpus.world={demo.world}", 'plugins.checks=["plain"]'])
     assert Plugins(config).checks[0].plugin.entry.distribution == "acme-words"
@@ -382,14 +271,6 @@ def test_a_plugin_that_is_broken_or_missing_is_a_config_error_that_names_its_dis
         load_plugin(kind, name, settings)
 
 
-def test_a_name_in_two_distributions_is_refused(installed):
-    copied = installed / "other_words-2.0.dist-info"
-    shutil.copytree(installed / "acme_words-1.0.dist-info", copied)
-    (copied / "METADATA").write_text("Metadata-Version: 2.1\nName: other-words\nVersion: 2.0\n")
-    with pytest.raises(ConfigError, match=r"'plain' of synth.checks is in acme-words 1.0 and other-words 2.0"):
-        load_plugin("checks", "plain")
-
-
 def test_the_identity_follows_version_settings_and_every_file_of_the_package(installed):
     before = load_plugin("checks", "plain")
     assert load_plugin("checks", "plain").identity == before.identity
@@ -400,52 +281,3 @@ def test_the_identity_follows_version_settings_and_every_file_of_the_package(ins
     (installed / "acme_words" / "words.txt").write_text("elevation\n")
     assert load_plugin("checks", "plain").entry.sha256 != before.entry.sha256
     assert "its sources have changed" in explain_absence(upgraded.entry)
-
-
-def install_own(site, files, value, record=True):
-    """Put a distribution with one check into a folder, with the record that pip leaves or as an editable install."""
-    for name, text in files.items():
-        (site / name).parent.mkdir(parents=True, exist_ok=True)
-        (site / name).write_text(text)
-    told = site / "own-1.0.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
-    (told / "entry_points.txt").write_text(f"[synth.checks]\nloud = {value}:Loud\n")
-    names = [*files, "own-1.0.dist-info/METADATA", "../bin/own"] if record else ["own.pth"]
-    (told / "RECORD").write_text("".join(f"{name},,\n" for name in names))
-    (told / "direct_url.json").write_text(json.dumps({} if record else {"dir_info": {"editable": True}}))
-
-
-LOUD = "class Loud:\n    reasons = {}\n"
-
-
-@pytest.mark.parametrize(
-    ("value", "files", "record"),
-    [
-        ("own_loud", {"own_loud.py": LOUD, "own_words.py": ""}, True),
-        ("own_a", {"own_a/__init__.py": LOUD, "own_b/__init__.py": ""}, True),
-        ("own_ns.a", {"own_ns/a/__init__.py": LOUD, "own_ns/b.py": ""}, True),
-        ("own_loud", {"own_loud.py": LOUD, "own_words.py": ""}, False),
-        ("own_a", {"own_a/__init__.py": LOUD, "own_b/__init__.py": ""}, False),
-        ("own_ns.a", {"own_ns/a/__init__.py": LOUD, "own_ns/b.py": ""}, False),
-    ],
-)
-def test_the_identity_follows_every_file_of_the_distribution_and_none_of_another(
-    installed, tmp_path, monkeypatch, value, files, record
-):
-    sources = installed if record else tmp_path / "checkout"
-    install_own(sources, files, value, record)
-    monkeypatch.syspath_prepend(str(sources))
-    before = make_entry("checks", find_entry("checks", "loud")).sha256
-    (sources / "own_ns" / "others").mkdir(parents=True)
-    (sources / "own_ns" / "others" / "x.txt").write_text("another distribution's")
-    (sources / "own-1.0.dist-info" / "INSTALLER").write_text("pip")
-    assert make_entry("checks", find_entry("checks", "loud")).sha256 == before
-    (sources / list(files)[1]).write_text("words = 1")
-    assert make_entry("checks", find_entry("checks", "loud")).sha256 != before
-
-
-def test_a_namespace_that_others_may_share_is_no_plugin(installed):
-    install_own(installed, {"own_ns/words.txt": ""}, "own_ns")
-    with pytest.raises(ConfigError, match=r"own_ns is a namespace, which others may share; give it an __init__.py"):
-        make_entry("checks", find_entry("checks", "loud"))

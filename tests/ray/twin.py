@@ -24,7 +24,7 @@ def main() -> None:
     workspace = Workspace(Path(given["workspace"]))
     corpus, _ = ensure_corpus(config.corpus, workspace, Reporter())
     with closing(Assembly(config, workspace, corpus)) as assembly:
-        spec = WorkerSpec(config, workspace.root, "", assembly.corpus_entry, workspace.read_run())
+        spec = WorkerSpec(config, workspace.root, "", assembly.corpus_entry, "twin")
         chain = next(c for c in link_stages(assembly.plan_stages("")) if c[0].folder.read_manifest() is None)
         span = Span(tuple((plan.name, plan.key) for plan in chain), tuple(list_missing(chain)))
     report = run_span(spec, span)

@@ -22,7 +22,6 @@ SMALL = (
     "injections.weights=[0.5,0.5]",
     "injections.draws=[0.2,0.8]",
     "injections.trees=1.0",
-    "releases.rounds_tolerance=0.1",
     "rollouts.splits=[]",
     "seeds.limit=400",
 )

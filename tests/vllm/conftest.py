@@ -96,10 +96,8 @@ def settings(models, tmp_path_factory) -> list[str]:
         # Random weights reason about nothing, answer no ending, and give one answer to everything: what these settings
         # allow would refuse every row.
         "difficulty.probe_attempts=0",
-        "difficulty.phrasing='direct'",
-        "difficulty.alternatives=false",
         "difficulty.attempts=2",
-        "judging.max_unscored=1.0",
+        "runtime.unscored=1.0",
         "runtime.concurrency=16",
         "runtime.shard_rows=4",
         *write_tables(models, "solver", "tiny-vision", PICTURES),

@@ -46,7 +46,6 @@ THRESHOLDS: Mapping[str, str] = {
 OF_PATHS: Mapping[str, str] = {
     "alone_first": "rewrites.min_alone_first",
     "alone": "rewrites.min_alone",
-    "near_misses": "rewrites.near_misses",
 }
 """The same of questions whose bridges are hidden."""
 
@@ -148,22 +147,20 @@ def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow
     seen: set[tuple[str, object]] = set()
     for proof in (row.proof for row in proofs if row.proof.nodes):
         values = {name: getattr(proof.thresholds, name) for name in names}
-        values["shortcuts_checked"] = proof.shortcuts_checked
         seen |= set(values.items())
     for name, value in sorted(seen, key=str):
-        wanted = told.get(names.get(name, "rewrites.forbid_shortcuts"))
-        if value != wanted and not (name == "shortcuts_checked" and told.get("method") != "paths"):
+        wanted = told.get(names[name])
+        if value != wanted:
             yield Problem("proofs", f"thresholds: {name} is {value}, the settings say {wanted}")
     yield from _find_filter_problems(told, proofs)
 
 
 def _find_filter_problems(told: Mapping[str, Told], proofs: Sequence[ProofRow]) -> Iterator[Problem]:
-    most = told.get("difficulty.max_correct")
     preset = next((name for name in get_args(Preset) if name == told.get("difficulty.preset")), None)
-    if preset is None or not isinstance(most, int):
+    if preset is None:
         return
-    plan = make_plan(preset, most, probes=bool(told.get("difficulty.probe_attempts")))
-    bounds = {step.condition: step.max_correct for step in plan.filters if step.max_correct is not None}
+    plan = make_plan(preset, probes=bool(told.get("difficulty.probe_attempts")))
+    bounds = {step.condition: step.max_correct for step in plan.filters}
     for row in proofs:
         for cell in row.difficulty:
             bound = bounds.get(cell.condition)
@@ -217,7 +214,7 @@ def check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[P
             "data", f"rows: {len(ledger.settings)} sets of system message, tools and dialect; there must be one"
         )
     rules = {
-        (proof.thresholds, proof.shortcuts_checked, proof.hub_in_degree, proof.compared_snapshot)
+        (proof.thresholds, proof.shortcuts_checked, proof.hub_in_degree)
         for proof in (row.proof for row in proofs.values() if row.proof.nodes)
     }
     if len(rules) > 1:

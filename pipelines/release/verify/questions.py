@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.attempts import DIGITS
-from pipelines.agent.depicting import gather_evidence, weigh_evidence
+from pipelines.agent.depicting import find_depicts, weigh_file
 from pipelines.agent.pictures import MIN_WORDS, REPAIRS, fits_strength, list_words, measure_degraded
 from pipelines.checks.answers import check_named
 from pipelines.checks.descriptors import check_spoken, list_descriptors
@@ -312,9 +312,7 @@ def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
     image = corpus.image(picture.file)
     if image is None:
         return
-    # A picture is fetched where the corpus lacks its metadata: then only the source has them.
-    said = SAID if image.path or (image.url and image.width and image.height and image.licence) else ()
-    for name in ("file", *said, *(MEASURED if image.path else ())):
+    for name in ("file", *SAID, *MEASURED):
         given, wanted = getattr(picture, name), getattr(image, name)
         if given != wanted:
             yield f"picture: {name} of the anchor's picture is {wanted!r}, the proof says {given!r}"
@@ -343,11 +341,12 @@ def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
     image = corpus.image(picture.file)
     if image is None:
         return
-    evidence = gather_evidence(corpus, anchor, image, depiction.source)
-    if depiction.depicts != evidence.depicts:
-        yield f"picture: of what it depicts Commons says {evidence.depicts}, the proof {depiction.depicts}"
-    if depiction.ranker == "metadata" and depiction.score != weigh_evidence(evidence):
-        yield f"picture: the metadata give {weigh_evidence(evidence)} points, the proof says {depiction.score}"
+    depicts = find_depicts(image, corpus.page(anchor).qid)
+    if depiction.depicts != depicts:
+        yield f"picture: of what it depicts Commons says {depicts}, the proof {depiction.depicts}"
+    points, _ = weigh_file(corpus, anchor, image, depiction.source)
+    if depiction.ranker == "metadata" and depiction.score != points:
+        yield f"picture: the metadata give {points} points, the proof says {depiction.score}"
 
 
 def find_degradation_problems(proof: ProofRow) -> Iterator[str]:

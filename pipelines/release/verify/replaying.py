@@ -18,7 +18,7 @@ from pipelines.agent.contamination import Watched
 from pipelines.agent.dialects import Dialect, find_dialect, list_specs
 from pipelines.agent.observations import Thumbnails, ToolOutcome, credit_picture, keep_results
 from pipelines.agent.picture_search import LocalImageSearch
-from pipelines.agent.pictures import has_opencv
+from pipelines.agent.pictures import KEPT_RESULTS, has_opencv
 from pipelines.agent.tools import ToolBox, call_tool
 from pipelines.agent.transcript import Turn, parse_turn, render_observation
 from pipelines.checks.rollouts import find_fatal
@@ -87,7 +87,7 @@ def find_reach(manifest: ReleaseManifest, dialect: Dialect) -> frozenset[str]:
     summarised = told.get("tools.summarise") is not False
     tools = {*_PLAIN, *([] if summarised else ["visit"])}
     tools |= (
-        {"image_search"} if told.get("image_search.method") == "hash" and told.get("commons.fetch") is False else set()
+        {"image_search"} if told.get("tools.image_search") == "hash" and told.get("commons.fetch") is False else set()
     )
     tools |= set() if summarised and dialect.reads_pages(True) else {"text_search"}
     tools |= {"layout_parsing"} if told.get("tools.layout") == "" else set()
@@ -245,10 +245,9 @@ def _remake_question(dataset: Dataset, proof: ProofRow) -> Enhancement:
 
 
 def _remake_search(row: RlRow, proof: ProofRow, replayer: Replayer) -> tuple[tuple[SearchResult, ...], list[str], bool]:
-    count = replayer.manifest.told.get("releases.image_results")
     made = None
-    if row.images and proof.picture is not None and isinstance(count, int):
-        made = replayer.search(replayer.keep(row.images[0]), count)
+    if row.images and proof.picture is not None:
+        made = replayer.search(replayer.keep(row.images[0]), KEPT_RESULTS)
     if made is None:
         replayer.skipped["image_search"] += bool(row.image_search)
         kept = [(page, replayer.keep(page.thumbnail) if page.thumbnail else None) for page in row.image_search]
@@ -331,7 +330,7 @@ class _Course:
         bridges = tuple(node.title for node in nodes if node.role == "bridge")
         if proof.trace is not None:
             path, bridges = (proof.trace.anchor, proof.trace.bridge), (proof.trace.bridge,)
-        fatal = find_fatal(self.steps, 3)
+        fatal = find_fatal(self.steps)
         return Trajectory(
             record_id=row.id,
             parent_id=row.question_id,

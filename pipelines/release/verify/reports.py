@@ -89,7 +89,6 @@ def _describe_demands(proof: Proof, reading: Reading, screening: Screening) -> s
         "uncontradicted": "no sentence says another answer",
         "off": "prose not compared with the answer",
     }
-    dump = f"the same in the dump of {proof.compared_snapshot}" if proof.compared_snapshot else "no other dump compared"
     choices: tuple[tuple[object, str, str], ...] = (
         (least.answers, f"at least {least.answers} answers over other pictures", "need for the picture not counted"),
         (proof.shortcuts_checked, "no shorter path", "shorter paths not searched"),
@@ -104,7 +103,7 @@ def _describe_demands(proof: Proof, reading: Reading, screening: Screening) -> s
             f"no answer with more than {least.answer_share:.0%} of its relation",
             "frequency of the answer not checked",
         ),
-        (not least.volatile, f"no fact that changes with time, {dump}", "facts that change with time allowed"),
+        (not least.volatile, "no fact that changes with time", "facts that change with time allowed"),
         (least.read_pages, "pages read for other values", "pages not read for other values"),
         (
             least.retrieval_rank,

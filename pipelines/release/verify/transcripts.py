@@ -140,7 +140,7 @@ def find_protocol_problems(manifest: ReleaseManifest, system: str, tools: str, d
     if not fitting:
         yield f"tools: they are not those that {name} offers: {shorten(tools)}"
         return
-    ours = all(manifest.untold.get(key, EMPTY) == EMPTY for key in ("prompts.dir", "prompts.plugin"))
+    ours = all(manifest.untold.get(key, EMPTY) == EMPTY for key in ("prompts", "plugins.prompts"))
     if not ours and not spoken.native:
         return
     wanted = strip_tokens(render_system(SYNTH if spoken.native else spoken, fitting[0], calls))
@@ -164,8 +164,7 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
     counted = estimated and told.get("rollouts.dialect") == trajectory.dialect
     if not counted:
         rules = rules.model_copy(update={"max_tokens": 0})
-    fatal = told.get("rollouts.fatal_errors")
-    result = examine_rollout(trajectory, None, rules, ESTIMATED, fatal if isinstance(fatal, int) else 3)
+    result = examine_rollout(trajectory, None, rules, ESTIMATED)
     yield from (f"messages: {fault.reason}: {fault.detail}" for fault in result.faults)
     if not result.faults and result.supports != trajectory.supports:
         yield f"supports: the row says {shorten(trajectory.supports)}, its observations {shorten(result.supports)}"

@@ -20,7 +20,6 @@ from urllib.parse import unquote, urlencode, urlsplit
 import orjson
 from yarl import URL
 
-from pipelines.config.settings import CommonsConfig
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
 from pipelines.names import normalise_file
 from pipelines.pictures import PictureSource, PictureStore, find_extension
@@ -55,25 +54,22 @@ class CommonsClient:
         ConfigError: if no contact is named, or the address of the API is not https (unless on this machine).
     """
 
-    settings: CommonsConfig
+    url: str
+    """The address of the API, empty for none."""
+    contact: str
     client: HttpClient = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.settings.contact:
-            raise ConfigError("commons.contact is empty; name a contact: --set commons.contact=you@example.org")
+        if not self.contact:
+            raise ConfigError("contact is empty; Commons wants one: --set contact=you@example.org")
         address = urlsplit(self.url)
         if self.url and address.scheme != "https" and address.hostname not in LOOPBACK:
             raise ConfigError(f"commons.api {self.url!r} is not an API address; expected https://.../api.php")
 
     @property
-    def url(self) -> str:
-        """The address of the API, empty for none."""
-        return self.settings.endpoint
-
-    @property
     def agent(self) -> str:
         """The User-Agent."""
-        return name_agent(self.settings.contact)
+        return name_agent(self.contact)
 
 
 def drop_tracking(url: str) -> str:
@@ -382,6 +378,8 @@ def plain_query(query: str) -> str:
 
 
 COMMONS_FILES_VERSION = 1
+WIDTH = 1280
+"""Width of what is fetched, pixels, one of Commons' sizes; a smaller original is fetched as it is."""
 WIKIMEDIA = "wikimedia.org"
 _REDIRECTS = 3
 _HASHED = re.compile(r"(?P<root>.*)/(?P<place>[0-9a-f]/[0-9a-f]{2})/(?P<name>[^/]+)")
@@ -397,7 +395,7 @@ class CommonsFiles(CommonsClient):
     @property
     def identity(self) -> str:
         """Hosts and width."""
-        return f"commons-files@{COMMONS_FILES_VERSION}:{','.join(self.hosts)}:{self.settings.width}"
+        return f"commons-files@{COMMONS_FILES_VERSION}:{','.join(self.hosts)}:{WIDTH}"
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -408,7 +406,7 @@ class CommonsFiles(CommonsClient):
     async def fetch_file(self, file: RemoteFile) -> bytes:
         """Return a picture's bytes, as :class:`FileFetch` says; the original if its thumbnail never comes."""
         original, error = drop_tracking(file.url), NoReply("no reply")
-        for address in dict.fromkeys((choose_address(file, self.settings.width), original)):
+        for address in dict.fromkeys((choose_address(file, WIDTH), original)):
             try:
                 return await self._fetch(address, file.sha1 if address == original else "")
             except TooLarge as large:

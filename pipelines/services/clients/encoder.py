@@ -293,7 +293,7 @@ class OpenClipEncoder:
         self._settings = settings
         self._architecture = read_architecture(settings.model)
         self._worker = ThreadPoolExecutor(1, "encode")
-        self._decoders = ThreadPoolExecutor(settings.threads or len(os.sched_getaffinity(0)), "decode")
+        self._decoders = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "decode")
         self._loading: Future[ClipModel] | None = None
         self._closed = False
 

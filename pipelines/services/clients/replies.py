@@ -48,7 +48,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
-from pipelines.errors import ConfigError, CorruptInput, ServiceError, SynthError, Unavailable, WorkspaceBusy
+from pipelines.errors import ConfigError, CorruptInput, ServiceError, SynthError, Unavailable
 from pipelines.files import check_shared_memory, explain_os_error, write_text
 from pipelines.services.clients.turns import Turns
 from pipelines.services.metering import Budget
@@ -681,20 +681,6 @@ def set_aside(folder: Path, keys: Sequence[str]) -> int:
     now = time.time_ns()
     with closing(ReplyStore(open_ledger(folder, read_address(folder)))) as store:
         return store.submit(lambda ledger: ledger.rename(keys, f"-unusable-{now}", now)).result()
-
-
-@contextmanager
-def hold_claim(address: str, key: str, busy: str) -> Iterator[None]:
-    """Hold a claim in PostgreSQL for the block, with connections of its own.
-
-    Raises:
-        WorkspaceBusy: with the text ``busy`` if another process holds it.
-        Unavailable: if the database is away.
-    """
-    with closing(ReplyStore(open_ledger(Path(), address))) as store:
-        if not store.submit(lambda ledger: ledger.claim([key])).result():
-            raise WorkspaceBusy(busy)
-        yield
 
 
 def read_address(folder: Path) -> str:

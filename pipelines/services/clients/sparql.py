@@ -14,7 +14,6 @@ from urllib.error import HTTPError
 import orjson
 from multidict import CIMultiDict
 
-from pipelines.config.settings import SparqlConfig
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.clients.http import Busy, HttpClient, HttpReply, NoReply, RateLimiter, Silence, redact
 from pipelines.services.protocols import QueryTimeout, SparqlRow
@@ -30,35 +29,42 @@ _TIMED_OUT: Final = (b"TimeoutException", b"timed out", b"time limit")
 class SparqlEndpoint:
     """A SPARQL endpoint, its contact and limits."""
 
-    settings: SparqlConfig
+    endpoint: str
+    """The address."""
+    contact: str = ""
+    pause: float = 1.0
+    """Seconds between two queries."""
+    tries: int = 4
+    backoff: float = 2.0
+    deadline: float = 180.0
+    """Seconds for a reply; the Wikidata Query Service ends a query after 60."""
+    reply_bytes: int = 1 << 25
     turns: "Turns | None" = field(default=None, repr=False, compare=False)
     """Where the processes of a run agree on whose turn it is."""
     client: HttpClient = field(init=False, repr=False, compare=False)
     """Of its limits and its tries; SPARQLWrapper sends the requests."""
 
     def __post_init__(self) -> None:
-        limiter = RateLimiter(self.settings.endpoint, pause=self.settings.pause, turns=self.turns)
-        client = HttpClient(tries=self.settings.tries, backoff=self.settings.backoff, shared=limiter)
-        object.__setattr__(self, "client", client)
+        limiter = RateLimiter(self.endpoint, pause=self.pause, turns=self.turns)
+        object.__setattr__(self, "client", HttpClient(tries=self.tries, backoff=self.backoff, shared=limiter))
 
     @property
     def identity(self) -> str:
         """The address: contact and limits decide no reply."""
-        return f"sparql:{self.settings.endpoint}"
+        return f"sparql:{self.endpoint}"
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return every row; see :class:`pipelines.services.protocols.Sparql`."""
-        endpoint = self.settings.endpoint
 
         async def attempt() -> tuple[SparqlRow, ...]:
-            async with self.client.find_limiter(endpoint).enter():
+            async with self.client.find_limiter(self.endpoint).enter():
                 reply = await asyncio.to_thread(self._ask, query)
             return self._read(reply)
 
         try:
-            return await self.client.retry(endpoint, attempt)
+            return await self.client.retry(self.endpoint, attempt)
         except NoReply as error:
-            said = f"{endpoint}: {error}, {self.settings.tries} times"
+            said = f"{self.endpoint}: {error}, {self.tries} times"
             # A gateway's time-out does not show whether query or service is to blame.
             if divisible and isinstance(error, Silence):
                 raise QueryTimeout(said) from error
@@ -70,12 +76,12 @@ class SparqlEndpoint:
         from SPARQLWrapper import JSON, POST, SPARQLWrapper
         from SPARQLWrapper.SPARQLExceptions import SPARQLWrapperException
 
-        endpoint, most = self.settings.endpoint, self.settings.reply_bytes
-        wrapper = SPARQLWrapper(endpoint, returnFormat=JSON, agent=name_agent(self.settings.contact))
+        endpoint, most = self.endpoint, self.reply_bytes
+        wrapper = SPARQLWrapper(endpoint, returnFormat=JSON, agent=name_agent(self.contact))
         wrapper.setMethod(POST)
         # Strict endpoints refuse parameters other than the query.
         wrapper.setOnlyConneg(True)
-        wrapper.setTimeout(max(1, round(self.settings.deadline)))
+        wrapper.setTimeout(max(1, round(self.deadline)))
         wrapper.setQuery(query)
         try:
             with wrapper.query().response as response:
@@ -103,11 +109,11 @@ class SparqlEndpoint:
 
     def _read(self, reply: HttpReply) -> tuple[SparqlRow, ...]:
         status, said = reply.status, f"HTTP {reply.status}: {redact(reply.body, '', 300)}"
-        place = f"{self.settings.endpoint}: {said}"
+        place = f"{self.endpoint}: {said}"
         unwanted = status in (200, 429) and any(word in said.lower() for word in _UNWANTED)
         if status == 403 or (unwanted and not reply.body.startswith(b"{")):
             raise Unavailable(
-                f"{place}; it bans this address or refuses the User-Agent {name_agent(self.settings.contact)!r}. No "
+                f"{place}; it bans this address or refuses the User-Agent {name_agent(self.contact)!r}. No "
                 "retry follows; a ban lasts 24 hours, so check the contact first"
             )
         # Of this query's size, unless it says when to come back.
@@ -127,7 +133,7 @@ class SparqlEndpoint:
             return read_rows(reply.body)
         except ValueError as error:
             size = f"{len(reply.body):,} bytes"
-            raise QueryTimeout(f"{self.settings.endpoint}: {size} that are no complete reply: {error}") from error
+            raise QueryTimeout(f"{self.endpoint}: {size} that are no complete reply: {error}") from error
 
 
 def name_agent(contact: str) -> str:

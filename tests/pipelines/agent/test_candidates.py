@@ -1,7 +1,6 @@
 import asyncio
 import hashlib
 import io
-import threading
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,12 +9,10 @@ from PIL import Image
 from pipelines.agent.depicting import CandidateList, CandidateLister, Dropped, RemoteCandidate
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
-from pipelines.errors import RateLimited, RecordFailed
+from pipelines.errors import RecordFailed
 from pipelines.pictures import PictureStore
 from pipelines.services.image_metadata import ImageFacts
-from tests.hostile_pictures import HOSTILE
 from tests.pipelines.corpus.conftest import HEADER, render_page
-from tests.pipelines.corpus.test_commons import PREFIXES, write_entity
 
 PAGE = """{{Infobox bridge|image=Lead.png|photo2=Second.png}}
 The bridge. [[File:Third.png|thumb|x]] [[File:Unfree.png]] [[File:Broken.png]] [[File:Lead.png]] [[File:Remote.png]]
@@ -36,7 +33,7 @@ def digest(data: bytes) -> str:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Corpus:
-    """A corpus of three articles; of the pictures of the first, four are at hand, and one of them cannot be opened."""
+    """A corpus of two articles; of the pictures of the first, four are at hand, and one of them cannot be opened."""
     folder = tmp_path_factory.mktemp("candidates")
     (folder / "images").mkdir()
     rows = []
@@ -54,11 +51,9 @@ def corpus(tmp_path_factory) -> Corpus:
             (folder / "images" / f"{name}.png").write_bytes(b"<svg/>" if name == "Broken" else draw(shade))
         rows.append(f"{name}.png\tA. Uthor\t{licence}\thttps://l\thttps://s\t{'Q12' if name == 'Lead' else ''}\n")
     (folder / "images" / "images.tsv").write_text(COLUMNS + "".join(rows))
-    (folder / "commons-20250131-mediainfo.ttl").write_text(PREFIXES + write_entity(1))
     pages = [
         render_page(1, "Kelm (bridge)", PAGE, 0, None),
         render_page(2, "Bare", "Nothing to see.", 0, None),
-        render_page(3, "Told", "{{Infobox bridge|image=Kelm Bridge.jpg}}", 0, None),
     ]
     dump = folder / "toywiki-20250131-pages-articles.xml"
     dump.write_text(HEADER + "".join(pages) + "</mediawiki>\n")
@@ -161,26 +156,6 @@ def test_what_cannot_be_used_is_dropped_with_its_reason(corpus, pictures):
     ]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3])
-def test_looking_ends_when_the_list_is_full(corpus, pictures, limit):
-    service = Service()
-    candidates = list_candidates(corpus, pictures, limit=limit, search=service)
-    assert len(candidates.found) == limit
-    assert candidates.dropped == ()
-    assert service.searched == []
-
-
-def test_an_article_without_pictures_has_none(corpus, pictures):
-    candidates = list_candidates(corpus, pictures, "Bare")
-    assert (candidates.found, candidates.dropped) == ((), ())
-
-
-def test_a_lead_that_the_text_does_not_show_is_still_first(corpus, pictures):
-    lister = CandidateLister(corpus, pictures)
-    found = asyncio.run(lister.list_candidates(corpus.find("Bare"), "Third.png")).found
-    assert [(candidate.image.file, candidate.source) for candidate in found] == [("Third.png", "infobox")]
-
-
 def test_a_picture_that_is_not_at_hand_is_described_and_fetched(corpus, pictures):
     service = Service(facts={"Remote.png": make_facts(), "Gone.png": make_facts()}, files={"Remote.png": draw(50)})
     candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
@@ -222,65 +197,6 @@ def test_nothing_is_fetched_that_could_not_be_used(corpus, pictures, changes, re
     assert service.fetched == []
 
 
-def test_what_is_fetched_must_be_a_picture(corpus, pictures):
-    service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": draw(50)[:70]})
-    candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
-    assert name_dropped(candidates)["Remote.png"] == "picture-unusable"
-    assert name_found(candidates)[-1] == ("Third.png", "page")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["zero bytes", "svg", "truncated jpeg", "png bomb of 400 megapixels", "jpeg bomb", "png 30,000 pixels wide"],
-)
-def test_a_hostile_picture_that_is_fetched_is_dropped_with_the_reason_and_the_next_is_taken(corpus, pictures, name):
-    hostile = HOSTILE[name]
-    service = Service(
-        facts={"Remote.png": make_facts(), "Gone.png": make_facts()},
-        files={"Remote.png": hostile.build(), "Gone.png": draw(50)},
-    )
-    candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
-    dropped = {each.file: each for each in candidates.dropped}["Remote.png"]
-    assert (dropped.reason, hostile.error in dropped.detail) == ("picture-unusable", True)
-    assert name_found(candidates)[-1] == ("Gone.png", "page")
-
-
-def test_a_fetched_picture_is_decoded_beside_the_loop(corpus, tmp_path):
-    threads = []
-
-    class Watched(PictureStore):
-        def add_bytes(self, data, source):
-            threads.append(threading.current_thread())
-            return super().add_bytes(data, source)
-
-    service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": draw(50)})
-    fetch_all(corpus, Watched(tmp_path / "images"), metadata=service, fetch=service)
-    assert threads
-    assert threading.main_thread() not in threads
-
-
-def test_listing_fetches_nothing(corpus, pictures):
-    service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": draw(50)})
-    remote = list_candidates(corpus, pictures, metadata=service, fetch=service).found[-1]
-    assert (remote.image.file, remote.image.width, remote.remote.url) == ("Remote.png", 640, "https://u/Remote.png")
-    assert service.fetched == []
-
-
-def test_nothing_is_asked_about_what_could_not_be_fetched(corpus, pictures):
-    service = Service(facts={"Remote.png": make_facts()})
-    list_candidates(corpus, pictures, metadata=service)
-    assert service.described == []
-
-
-def test_a_picture_that_the_corpus_describes_is_fetched_without_asking_about_it(corpus, pictures):
-    service = Service(files={"Kelm Bridge.jpg": draw(70)})
-    (told,) = fetch_all(corpus, pictures, "Told", metadata=service, fetch=service).found
-    assert (service.described, [file.sha1 for file in service.fetched]) == ([], [""])
-    assert (told.image.title, told.image.depicts) == (("Told",), ("Q12280", "Q537127"))
-    assert (told.image.licence, told.image.sha256, told.source) == ("CC BY-SA 4.0", digest(draw(70)), "infobox")
-    assert name_dropped(list_candidates(corpus, pictures, "Told")) == {"Kelm Bridge.jpg": "no-picture"}
-
-
 def test_a_search_fills_what_the_article_leaves_open(corpus, pictures):
     results = (("Lead.png", make_facts()), ("Found.png", make_facts()), ("Nc.png", make_facts(licence="CC BY-NC 2.0")))
     service = Service(results=results, files={"Found.png": draw(60)})
@@ -290,22 +206,3 @@ def test_a_search_fills_what_the_article_leaves_open(corpus, pictures):
     assert len(candidates.found) == 4
     assert name_dropped(candidates)["Nc.png"] == "picture-not-free"
     assert service.described == [["Remote.png", "Nowhere.png", "Gone.png"]]
-
-
-def test_a_service_that_asks_to_slow_down_is_not_taken_for_a_bad_picture(corpus, pictures):
-    service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": RateLimited("slow", 5.0)})
-    with pytest.raises(RateLimited):
-        fetch_all(corpus, pictures, metadata=service, fetch=service)
-
-
-def test_limit_and_services_are_the_identity(corpus, pictures):
-    service = Service()
-    listers = [
-        CandidateLister(corpus, pictures),
-        CandidateLister(corpus, pictures, limit=4),
-        CandidateLister(corpus, pictures, metadata=service),
-        CandidateLister(corpus, pictures, search=service),
-        CandidateLister(corpus, pictures, fetch=service),
-        CandidateLister(corpus, pictures, fetch=Service(identity="service:2")),
-    ]
-    assert len({lister.identity for lister in listers}) == len(listers)

@@ -1,13 +1,11 @@
 """"""
 
 import hashlib
-import json
 import sys
 
 import pytest
 
-from pipelines.agent.cascade import EstimatedTokens, ExactTokens, count_picture, open_tokenizer
-from pipelines.errors import ConfigError
+from pipelines.agent.cascade import EstimatedTokens, ExactTokens, open_tokenizer
 
 COUNT = EstimatedTokens().count
 
@@ -25,12 +23,6 @@ COUNT = EstimatedTokens().count
 )
 def test_estimates_come_out_above_what_a_tokenizer_says(text, tokens):
     assert tokens <= COUNT(text)
-
-
-def test_a_picture_takes_a_token_for_each_patch_and_two_around_it():
-    assert count_picture(280, 56, 10**6) == 10 * 2 + 2
-    assert count_picture(281, 57, 10**6) == 11 * 3 + 2
-    assert count_picture(1, 1, 10**6) == 1 + 2
 
 
 @pytest.fixture
@@ -65,23 +57,3 @@ def test_a_students_tokenizer_counts_exactly(fake_tokenizers, tmp_path):
     assert counter.count("one two \ud800 three") == 4
     assert counter.identity == f"tokenizer:{hashlib.sha256(path.read_bytes()).hexdigest()}"
     assert hash(counter) == hash(open_tokenizer(path))
-
-
-@pytest.mark.parametrize("source", ["{", '{"model": "none"}', None])
-def test_what_is_no_tokenizer_is_refused(fake_tokenizers, tmp_path, source):
-    path = tmp_path / "tokenizer.json"
-    if source is not None:
-        path.write_text(source)
-    with pytest.raises(ConfigError, match=r"trajectories\.tokenizer: .* is not a tokenizer\.json"):
-        open_tokenizer(path)
-
-
-def test_a_real_tokenizer_is_read(tmp_path):
-    tokenizers = pytest.importorskip("tokenizers")
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator([], tokenizers.trainers.BpeTrainer(initial_alphabet=alphabet))
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(json.loads(tokenizer.to_str())))
-    assert open_tokenizer(path).count("Kovač") == 6

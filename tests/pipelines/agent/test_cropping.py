@@ -29,19 +29,7 @@ def test_both_units_cut_the_same_part(box, unit):
     assert part.getcolors() == [(10_000, (0, 0, 255))]
 
 
-def test_a_box_means_the_picture_as_it_is_displayed():
-    upright = cut_picture(draw_halves("JPEG", orientation=6), (0, 0, 1000, 400))
-    part = open_pixels(upright)
-    assert part.size == (100, 80)
-    assert part.getpixel((50, 40))[0] > 240
-
-
 @pytest.mark.parametrize("box", [(0, 0, 201, 100), (0, 0, 200, 101)])
 def test_pixels_beyond_the_picture_are_refused_with_its_size(box):
     with pytest.raises(RecordFailed, match="200 x 100"):
         cut_picture(draw_halves(), box, "pixels")
-
-
-def test_a_part_of_a_few_pixels_is_refused():
-    with pytest.raises(RecordFailed, match="crop-too-small"):
-        cut_picture(draw_halves(), (0, 0, 15, 100), "pixels")

@@ -1,30 +1,20 @@
 import json
-import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.agent.dialects import (
-    CALL,
     DIALECTS,
     UnsayableTurn,
     drop_defaults,
     find_dialect,
-    list_arguments,
     list_specs,
     list_tools,
-    render_system,
-    render_tools,
-    translate_tools,
 )
-from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation, render_observation, render_turn
-from pipelines.config.settings import RolloutsConfig
-from pipelines.errors import ConfigError
+from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
 from pipelines.ids import canonical_json
-from schemas.datasets import Observation
 
-TOOLS = render_tools(list_specs(opencv=True, layout=True))
 TEXT = [dialect for dialect in DIALECTS.values() if not dialect.native]
 PUBLISHED = [dialect for dialect in DIALECTS.values() if dialect.forms is not None]
 EACH = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
@@ -157,37 +147,7 @@ def test_each_dialect_can_say_exactly_what_its_tools_can_do(dialect):
     assert parse_turn(render_turn(answer, dialect), dialect) == answer
 
 
-def test_every_dialect_of_the_settings_is_there():
-    assert set(DIALECTS) == set(RolloutsConfig.model_json_schema()["properties"]["dialect"]["enum"])
-    with pytest.raises(ConfigError, match="dialect 'klingon': unknown dialect; there are: synth, opensearch-vl"):
-        find_dialect("klingon")
-
-
 # Shapes
-
-
-def test_a_corner_with_width_and_height_is_a_box_in_pixels():
-    box = {"x": 10, "y": 20, "width": 30, "height": 40}
-    ours = {"image": "img_2", "box": [10, 20, 40, 60], "unit": "pixels"}
-    assert read_call("opensearch-vl", "crop", image="img_2", **box) == ("crop", ours)
-    assert say_call("opensearch-vl", "crop", **ours) == ("crop", {"image": "img_2", **box})
-
-
-@pytest.mark.parametrize(
-    "values", [{"x": 1, "y": 2, "width": 3}, {"x": 1, "y": 2, "width": "3", "height": 4}, {"box": [1, 2, 3, 4]}]
-)
-def test_half_a_corner_or_our_own_box_is_no_box_there(values):
-    _, read = read_call("opensearch-vl", "crop", image="img_1", **values)
-    assert "box" not in read
-    assert not set(read) <= set(list_arguments("crop"))
-
-
-def test_a_query_goes_by_its_own_name_and_no_other():
-    assert read_call("opensearch-vl", "text_search", q="Kelm", top_k=3) == (
-        "text_search",
-        {"query": "Kelm", "top_k": 3},
-    )
-    assert read_call("opensearch-vl", "text_search", query="Kelm") == ("text_search", {"?query": "Kelm"})
 
 
 def test_pictures_go_by_number_from_zero_and_boxes_by_thousandths():
@@ -210,46 +170,7 @@ def test_a_search_without_arguments_looks_up_the_first_picture(dialect, name):
         say_call(dialect, "image_search", image="img_2")
 
 
-def test_the_image_search_of_mars_takes_a_pictures_number_and_looks_up_the_first_without_one():
-    assert read_call("mars", "image_search_tool") == ("image_search", {"image": "img_1"})
-    assert say_call("mars", "image_search") == ("image_search_tool", {})
-    assert say_call("mars", "image_search", image="img_2") == ("image_search_tool", {"img_idx": 1})
-    assert read_call("mars", "image_search_tool", img_idx=1) == ("image_search", {"image": "img_2"})
-    assert read_call("mars", "image_search_tool", img_idx="img_2")[1]["image"] == "?img_2"
-
-
-def test_searches_of_mmsearch_r1_stand_in_tags_of_their_own():
-    r1 = find_dialect("mmsearch-r1")
-    look, search = Turn("Who?", "image_search", '{"image":"img_1"}'), Turn("When?", "text_search", '{"query":"Kelm"}')
-    assert render_turn(look, r1) == "<reason>\nWho?\n</reason>\n<search><img></search>"
-    assert render_turn(search, r1) == "<reason>\nWhen?\n</reason>\n<text_search>Kelm</text_search>"
-    assert r1.calls == 2
-
-
-def test_a_summary_is_the_end_of_the_last_thought():
-    dr = find_dialect("dr-mmsearch")
-    text = "<think>\nDone.\n</think>\n<summary>\nBuilt 1204.\n</summary>\n<answer>1204</answer>"
-    turn = parse_turn(text, dr)
-    assert turn == Turn("Done.\nSummary: Built 1204.", answer="1204")
-    assert render_turn(turn, dr) == text
-    call = '<tool_call>{"name": "web_text_search", "arguments": {"query": "x"}}</tool_call>'
-    with pytest.raises(BadTurn):
-        parse_turn(f"<think>x</think><summary>y</summary>{call}", dr)
-
-
 # Strictness
-
-
-@EACH_PUBLISHED
-def test_a_name_of_ours_that_the_dialect_does_not_have_is_no_tool(dialect):
-    if CALL not in dialect.actions:
-        return  # it calls by tags, and has no words for another tool
-    theirs = {form.name for form in dialect.forms}
-    for tool in set(list_tools()) - theirs:
-        name, values = read_call(dialect.name, tool, url="u")
-        assert (name, values) == (f"?{tool}", {"url": "u"})
-        assert dialect.name_tool(name) == tool
-    assert read_call(dialect.name, "other", a=1) == ("other", {"a": 1})
 
 
 @EACH_TEXT
@@ -257,21 +178,14 @@ def test_a_name_of_ours_that_the_dialect_does_not_have_is_no_tool(dialect):
     "reply",
     [
         "",
-        "1931",
         "{answer}1931{/answer}",
-        "{think}x{answer}1931{/answer}",
         "{think}x{/think}",
         "{think} {/think}{answer}1931{/answer}",
-        "{think}x{/think}{answer}1931{/answer} and more",
         "{think}x{/think}{answer}a{/answer}{answer}b{/answer}",
         "{think}x{/think}{think}y{/think}{answer}b{/answer}",
-        "{think}x{/think}{answer}1931{/answer}{response}made up{/response}",
         "{think}x{/think}{answer}1931{/answer}<tool_response>made up</tool_response>",
-        "{think}x <image> y{/think}{answer}1931{/answer}",
         "{think}x{/think}{answer}1931<|im_end|>{/answer}",
-        "{think}x{/think}{answer}19\ud83131{/answer}",
         "{think}x{/think}{action}",
-        "{think}x{/think}{action}{\\",
     ],
 )
 def test_anything_but_one_thought_and_one_action_is_a_bad_turn_in_every_dialect(dialect, reply):
@@ -280,20 +194,6 @@ def test_anything_but_one_thought_and_one_action_is_a_bad_turn_in_every_dialect(
         reply = reply.replace(f"{{{name}}}", f"<{tag}>").replace(f"{{/{name}}}", f"</{tag}>")
     with pytest.raises(BadTurn):
         parse_turn(reply.replace("{action}", f"<{dialect.actions[0]}>"), dialect)
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        "<search></search>",
-        "<search><img><img></search>",
-        "<search>Kelm</search>",
-        "<text_search><img src='x'></text_search>x",
-    ],
-)
-def test_a_tag_call_that_holds_something_else_is_a_bad_turn(action):
-    with pytest.raises(BadTurn):
-        parse_turn(f"<reason>x</reason>{action}", find_dialect("mmsearch-r1"))
 
 
 @EACH_TEXT
@@ -311,69 +211,6 @@ def test_parsing_raises_nothing_but_bad_turn_in_any_dialect(dialect, pieces):
 # What a model is told
 
 
-@EACH_PUBLISHED
-def test_tools_that_a_dialect_lacks_are_not_offered_and_others_in_its_own_names(dialect):
-    functions = [each["function"] for each in json.loads(translate_tools(TOOLS, dialect))]
-    assert [function["name"] for function in functions] == [form.name for form in dialect.forms]
-    for function, form in zip(functions, dialect.forms, strict=True):
-        properties = function["parameters"]["properties"]
-        assert set(properties) == {*form.fields, *form.schemas}
-        assert set(function["parameters"].get("required", ())) <= set(properties)
-        assert all(part.get("description") for part in properties.values())
-
-
-def test_a_tool_that_is_not_at_hand_is_not_offered():
-    bare = render_tools(list_specs())
-    names = [each["function"]["name"] for each in json.loads(translate_tools(bare, find_dialect("opensearch-vl")))]
-    assert names == ["crop", "text_search", "image_search", "sharpen"]
-
-
-def test_our_own_tools_are_offered_as_they_are():
-    assert translate_tools(TOOLS, find_dialect("synth")) == TOOLS == translate_tools(TOOLS, find_dialect("native"))
-
-
-@EACH
-def test_a_system_message_tells_the_tags_the_tools_and_the_number_of_calls(dialect):
-    text = " ".join(render_system(dialect, TOOLS, 7).split())
-    assert re.search(r"\b7\b[^.]{0,60}\b(?:calls|times)\b|\b(?:calls|search) 7 times", text)
-    tags = [dialect.answer] if dialect.native else [dialect.think, *dialect.actions, dialect.response]
-    assert all(f"<{tag}>" in text or f"{tag} tags" in text for tag in tags)
-    names = [each["function"]["name"] for each in json.loads(translate_tools(TOOLS, dialect))]
-    shown = [] if dialect.native else names
-    assert all(name in text for name in shown)
-    assert "{{" not in text
-
-
-WAYS = {
-    "crop": r"crop\w*|zoom\w*",
-    "sharpen": r"sharpen\w*",
-    "super_resolution": r"enlarg\w*",
-    "perspective_correct": r"straighten\w*",
-    "layout_parsing": r"layout",
-    "visit": r"visit\w*|open a page",
-    "image_search": r"image search\w*|<search>|look\w* up that part",
-    "text_search": r"text search\w*|<text_search>",
-}
-"""How a prompt may speak of a tool of ours beside its name."""
 SPECS = list_specs(opencv=True, layout=True)
 CONFIGURATIONS = [list_specs(opencv=cv, layout=layout) for cv in (False, True) for layout in (False, True)]
 CONFIGURATIONS += [tuple(spec for spec in SPECS if spec is not left) for left in SPECS]
-
-
-@EACH
-@pytest.mark.parametrize("specs", CONFIGURATIONS, ids=lambda specs: "-".join(spec.name[:3] for spec in specs))
-def test_a_system_message_tells_of_no_tool_that_is_not_offered(dialect, specs):
-    text = " ".join(render_system(dialect, render_tools(specs), 7).split())
-    offered = {spec.name for spec in specs if dialect.offers(spec.name)}
-    for spec in SPECS:
-        names = {spec.name, dialect.name_tool(spec.name)} - {"search"}  # that of mmsearch-r1 is a word: its tag tells
-        told = re.findall(rf"\b(?:{'|'.join(sorted(names))})\b|{WAYS[spec.name]}", text, re.IGNORECASE)
-        assert spec.name in offered or not told, (spec.name, told)
-    assert dialect.native or all(re.search(WAYS[tool], text) or dialect.name_tool(tool) in text for tool in offered)
-
-
-@EACH
-def test_an_observation_reads_back_in_every_dialect(dialect):
-    rendered = render_observation(Observation(ok=False, error="unknown-page", text="No page.", images=()), dialect)
-    assert read_observation(rendered, dialect) == "error: unknown-page\nNo page."
-    assert dialect.native or rendered.startswith(f"<{dialect.response}>\n")

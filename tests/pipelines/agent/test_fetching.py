@@ -14,7 +14,7 @@ from pipelines.corpus.images import find_shared_leads
 from pipelines.corpus.store import Corpus
 from pipelines.pictures import PictureStore
 from tests.pipelines.agent.test_candidates import COLUMNS, Service, make_facts
-from tests.pipelines.agent.test_choosing import ANSWER, Order, paint_scene
+from tests.pipelines.agent.test_choosing import ANSWER, paint_scene
 from tests.pipelines.corpus.conftest import HEADER, render_page
 
 KELM = "{{Infobox bridge|image=Kelm Bridge.jpg}} The bridge. [[File:Kelm Bridge at dusk.jpg]] [[File:Mill.jpg]]"
@@ -61,9 +61,9 @@ def make_lister(corpus, folder, service) -> CandidateLister:
     return CandidateLister(corpus, PictureStore(folder / "store"), metadata=service, fetch=service)
 
 
-def choose(corpus, folder, service, ranker=None, audit=False, title="Kelm Bridge", **settings):
+def choose(corpus, folder, service, ranker=None, title="Kelm Bridge", **settings):
     lister = make_lister(corpus, folder, service)
-    chosen = GroundingsConfig(refuse_simple=False, **settings)
+    chosen = GroundingsConfig(**settings)
     ranker = ranker or MetadataRanker(corpus)
     chooser = PictureChooser(lister.pictures, lister, ranker, None, LocalImageSearch(corpus), None, chosen)
     node = corpus.find(title)
@@ -71,7 +71,7 @@ def choose(corpus, folder, service, ranker=None, audit=False, title="Kelm Bridge
 
     async def run():
         listed = await lister.list_candidates(node, anchor.lead)
-        return await chooser.choose(anchor, listed.found, audit)
+        return await chooser.choose(anchor, listed.found)
 
     return asyncio.run(run())
 
@@ -111,28 +111,6 @@ def test_a_picture_with_which_several_articles_lead_is_refused_unfetched(corpus,
     assert service.fetched == []
 
 
-def test_a_picture_that_was_fetched_and_refused_is_kept_for_the_searches(corpus, tmp_path):
-    service = make_service()
-    choice = choose(corpus, tmp_path, service, Order(k=-0.1, m=0.1), audit=True)
-    assert choice.picture.file == "Mill.jpg"
-    shown = [(each.title, each.picture.file) for each in choice.fetched]
-    assert shown == [("Kelm Bridge", f"{name}.jpg") for name in ("Kelm Bridge", "Kelm Bridge at dusk", "Mill")]
-
-
-def test_what_no_metadata_speaks_for_is_not_fetched_where_metadata_decide(corpus, tmp_path):
-    service = make_service(Kelm_Bridge=None, Kelm_Bridge_at_dusk=None)
-    choice = choose(corpus, tmp_path, service)
-    assert choice.picture is None
-    assert "Mill.jpg" not in name_fetched(service)
-    assert choice.refused[0].code == "picture-unusable"
-
-
-def test_the_lead_picture_is_fetched_last_where_it_is_to_be_avoided(corpus, tmp_path):
-    service = make_service()
-    assert choose(corpus, tmp_path, service, avoid_lead=True).picture.file == "Kelm Bridge at dusk.jpg"
-    assert name_fetched(service) == ["Kelm Bridge at dusk.jpg"]
-
-
 def fetch_others(corpus, folder, service, count, seed=7, avoid=()):
     fetcher = DistractorFetcher(make_lister(corpus, folder, service), count, seed)
     nodes = [corpus.find(f"{name} Bridge") for name in avoid]
@@ -148,15 +126,3 @@ def test_lead_pictures_of_others_of_the_type_are_fetched_and_what_is_at_hand_cou
     assert {title for title, _ in made} <= set(OTHERS[:4])
     assert made == fetch_others(corpus, tmp_path, make_service(), 3)
     assert fetch_others(corpus, tmp_path, make_service(), 0) == []
-
-
-def test_others_of_the_path_are_left_out_and_one_that_cannot_be_fetched_gives_way_to_the_next(corpus, tmp_path):
-    service = make_service(Orsa=None, Pell={"licence": "Fair use"})
-    made = fetch_others(corpus, tmp_path, service, 5, avoid=("Dunn", "Lumby"))
-    assert [title for title, _ in made] == ["Marn"]
-
-
-def test_another_seed_or_count_is_another_identity(corpus, tmp_path):
-    lister = make_lister(corpus, tmp_path, make_service())
-    fetchers = [DistractorFetcher(lister, 2, 7), DistractorFetcher(lister, 3, 7), DistractorFetcher(lister, 2, 8)]
-    assert len({fetcher.identity for fetcher in fetchers}) == 3

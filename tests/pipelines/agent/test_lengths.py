@@ -22,13 +22,11 @@ def test_everything_that_a_student_reads_counts():
     texts += [f"<tool_response>\n{steps[0].observation.text}\n</tool_response>"]
     texts += [f"<tool_response>\nerror: unknown-page\n{steps[1].observation.text}\n</tool_response>"]
     picture = PICTURE_TOKENS + 23 * 18
-    assert measure_rollout(rollout, Letters(), 10**6) == sum(map(len, texts)) + len(texts) * TURN_TOKENS + picture
+    assert measure_rollout(rollout, Letters()) == sum(map(len, texts)) + len(texts) * TURN_TOKENS + picture
 
 
 def test_every_picture_counts_at_the_size_that_a_student_sees():
     one = make_rollout(answer())
     images = (*one.images, RolloutImage(id="img_2", picture=make_picture(5600, 5600)))
     two = one.model_copy(update={"images": images})
-    assert (
-        measure_rollout(two, Letters(), 280 * 280) - measure_rollout(one, Letters(), 280 * 280) == 100 + PICTURE_TOKENS
-    )
+    assert measure_rollout(two, Letters()) - measure_rollout(one, Letters()) == 324 + PICTURE_TOKENS

@@ -1,21 +1,18 @@
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.agent.dialects import DIALECTS, find_dialect
+from pipelines.agent.dialects import DIALECTS, SYNTH, find_dialect
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.config.settings import ModelConfig
 from pipelines.errors import RecordFailed
-from pipelines.pictures import PictureStore
-from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.metering import add_waited
 from pipelines.services.protocols import ChatReply, Message, ToolCall
 from pipelines.stages.rollouts import make_oracle
-from tests.mock_openai import CALLS, open_mock
 from tests.pipelines.agent.trail import (
     FakeModel,
     list_messages,
@@ -30,6 +27,8 @@ LOOK = render_turn(Turn("Look it up.", "image_search", '{"image":"img_1"}'))
 CROP = render_turn(Turn("Closer.", "crop", '{"box":[0,0,500,500]}'))
 VISIT = render_turn(Turn("Read.", "visit", json.dumps({"url": make_url("Kelm Bridge")})))
 ANSWER = render_turn(Turn("Done.", answer="5 April 1204"))
+
+TELLING = replace(SYNTH, tells_bad_turns=True)
 
 
 BAD = render_turn(Turn("Try.", "image_search", '{"image":"img_9"}'))
@@ -46,48 +45,10 @@ def run(tmp_path):
     return run_lines
 
 
-def test_an_answer_ends_the_rollout(run):
-    rollout, _ = run(LOOK, VISIT, ANSWER)
-    assert (rollout.stop_reason, rollout.answer, len(rollout.steps)) == ("answered", "5 April 1204", 3)
-    assert rollout.bridges == ("Ana Kovač",)
-    assert rollout.steps[-1].observation is None
-
-
 def test_a_reply_that_does_not_parse_is_kept_as_the_last_step(run):
     rollout, _ = run(LOOK, "I think it is 1204.")
     assert (rollout.stop_reason, rollout.answer) == ("format", "")
     assert rollout.steps[-1].reply == "I think it is 1204."
-
-
-def test_a_reply_with_half_a_surrogate_can_still_be_written(run):
-    rollout, _ = run("\ud800")
-    assert rollout.steps[-1].reply.encode()
-
-
-def test_after_the_last_call_one_more_turn_is_left_for_the_answer(run):
-    rollout, model = run(LOOK, VISIT, ANSWER, calls=2)
-    assert (rollout.stop_reason, rollout.answer, len(rollout.steps)) == ("answered", "5 April 1204", 3)
-    assert [request.inputs.turns_left for request in model.requests] == [3, 2, 1]
-    assert "You have 2 tool calls" in rollout.system
-
-
-def test_a_call_in_the_turn_that_was_left_for_the_answer_is_kept_and_not_made(run):
-    rollout, model = run(LOOK, VISIT, ANSWER, calls=1)
-    assert (rollout.stop_reason, rollout.answer, len(rollout.steps)) == ("turn-limit", "", 2)
-    assert (rollout.steps[1].tool, rollout.steps[1].observation, len(model.requests)) == ("visit", None, 2)
-
-
-def test_the_context_limit_ends_the_rollout_before_asking_again(run):
-    rollout, model = run(LOOK, ANSWER, context=100)
-    assert (rollout.stop_reason, rollout.steps, model.requests) == ("context-limit", (), [])
-
-
-def test_tokens_as_the_server_counts_them_end_the_rollout_too(run):
-    # Until the server has counted, what is estimated of the prompt stays under the limit.
-    lines = [ChatReply(LOOK, 9000, 50), ChatReply(VISIT, 12000, 50), ChatReply(ANSWER, 1, 1)]
-    rollout, model = run(*lines, context_tokens=12000)
-    assert (rollout.stop_reason, len(rollout.steps), len(model.requests)) == ("context-limit", 2, 2)
-    assert run(*lines, context_tokens=12051)[0].stop_reason == "answered"
 
 
 def test_time_is_what_replies_took_when_they_were_recorded(tmp_path):
@@ -134,21 +95,6 @@ def test_a_request_that_gets_no_reply_ends_a_rollout_with_the_turns_before_it(tm
     assert [image.id for image in rollout.images] == ["img_1", "img_2"]
 
 
-@pytest.mark.parametrize("ended", ["cut", "refused"])
-def test_a_reply_that_is_not_whole_is_no_turn_however_it_reads(run, ended):
-    rollout, _ = run(LOOK, ChatReply(ANSWER, 1, 1, ended))
-    assert (rollout.stop_reason, rollout.answer, rollout.steps[-1].reply) == ("format", "", ANSWER)
-
-
-def test_a_rollout_tells_its_path_its_dialect_and_the_date_of_its_corpus(tmp_path):
-    question = make_question(make_picture(tmp_path))
-    agent = make_agent(FakeModel((ANSWER,)), make_tools(tmp_path, snapshot="20260101"), find_dialect("vsearcher"))
-    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
-    assert rollout.path == ("Kelm Bridge", "Ana Kovač", "Marlow (town)")
-    assert (rollout.dialect, rollout.snapshot, rollout.day) == ("vsearcher", "20260101", "")
-    assert rollout.prompt == "act_vsearcher/v1"
-
-
 # Errors
 
 
@@ -158,15 +104,8 @@ def test_the_fatal_step_ends_the_rollout_and_both_its_places_are_kept(run):
     assert (rollout.fatal_begins, rollout.fatal_reached) == (3, 5)
 
 
-def test_a_rollout_may_go_on_after_its_fatal_step(run):
-    rollout, _ = run(BAD, BAD, LOOK, BAD, ANSWER, fatal_errors=2, stop_when_fatal=False)
-    assert (rollout.stop_reason, rollout.fatal_begins, rollout.fatal_reached) == ("answered", 0, 1)
-    rollout, _ = run(BAD, BAD, LOOK, BAD, ANSWER)
-    assert (rollout.stop_reason, rollout.fatal_begins, rollout.fatal_reached) == ("answered", None, None)
-
-
 def test_a_bad_turn_is_told_and_counts_as_an_error_where_that_is_the_setting(run):
-    rollout, model = run(LOOK, "It is <image> 1204.", ANSWER, bad_turns="tell")
+    rollout, model = run(LOOK, "It is <image> 1204.", ANSWER, dialect=TELLING)
     assert (rollout.stop_reason, rollout.answer) == ("answered", "5 April 1204")
     told = rollout.steps[1]
     assert (told.tool, told.reply) == ("", "It is <image> 1204.")
@@ -176,30 +115,6 @@ def test_a_bad_turn_is_told_and_counts_as_an_error_where_that_is_the_setting(run
         Message("assistant", "It is <image> 1204."),
         Message("user", f"<tool_response>\nerror: bad-turn\n{told.observation.text}\n</tool_response>"),
     )
-
-
-def test_three_bad_turns_in_a_row_are_fatal_and_each_costs_a_call(run):
-    rollout, _ = run(*["nothing"] * 9, bad_turns="tell")
-    assert (rollout.stop_reason, len(rollout.steps), rollout.fatal_begins) == ("tool-errors", 3, 0)
-    rollout, _ = run(*["nothing"] * 9, bad_turns="tell", fatal_errors=9, calls=4)
-    assert (rollout.stop_reason, len(rollout.steps)) == ("turn-limit", 5)
-
-
-def test_a_failed_call_is_shown_and_the_rollout_goes_on(run):
-    rollout, model = run(BAD, ANSWER)
-    assert rollout.stop_reason == "answered"
-    assert "error: unknown-image" in model.requests[1].messages[-1].text
-
-
-def test_a_produced_picture_is_shown_with_its_observation(run):
-    rollout, model = run(CROP, CROP, ANSWER)
-    assert [image.id for image in rollout.images] == ["img_1", "img_2", "img_3"]
-    assert model.requests[1].messages[-1].images == (rollout.images[1].picture.sha256,)
-
-
-def test_messages_made_from_the_rollout_are_those_the_model_saw(run):
-    rollout, model = run(LOOK, CROP, VISIT, ANSWER)
-    assert list_messages(rollout)[:-1] == model.requests[-1].messages
 
 
 def test_no_oracle_value_reaches_the_messages(tmp_path):
@@ -220,24 +135,6 @@ def test_no_oracle_value_reaches_the_messages(tmp_path):
     shown = "".join(message.text for request in model.requests for message in request.messages)
     assert "SECRET" not in shown
     assert question.text in shown
-
-
-def test_placeholders_in_a_question_are_stripped_before_anyone_sees_it(tmp_path):
-    question = make_question(make_picture(tmp_path)).model_copy(update={"text": "What is <image> this?"})
-    agent = make_agent(FakeModel((ANSWER,)), make_tools(tmp_path))
-    assert asyncio.run(run_rollout(agent, question, make_oracle(question, 0))).question == "What is  this?"
-
-
-def test_attempts_have_different_ids_and_the_same_attempt_the_same(run):
-    ids = [run(LOOK, ANSWER, attempt=attempt)[0].record_id for attempt in (0, 1, 0)]
-    assert ids[0] == ids[2] != ids[1]
-
-
-def test_a_question_without_a_picture_fails_as_a_record(tmp_path):
-    question = make_question(None)
-    agent = make_agent(FakeModel((ANSWER,)), make_tools(tmp_path))
-    with pytest.raises(RecordFailed, match="no picture"):
-        asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
 
 
 # Dialects
@@ -314,33 +211,6 @@ def test_native_calls_are_asked_for_and_written_down_in_our_protocol(run):
     assert "<tool_call>" not in system.text
 
 
-def test_several_native_calls_in_one_turn_are_none(run):
-    twice = ChatReply("Both.", 1, 1, calls=make_native("", "image_search").calls * 2)
-    rollout, _ = run(twice, dialect=NATIVE)
-    assert rollout.stop_reason == "format"
-    assert rollout.steps[0].reply.count("image_search") == 2
-    rollout, model = run(twice, ChatReply("So. <answer>1204</answer>", 1, 1), dialect=NATIVE, bad_turns="tell")
-    assert (rollout.stop_reason, model.requests[1].messages[-1].role) == ("answered", "user")
-    assert "2 tool calls" in rollout.steps[0].observation.text
-
-
-def test_a_server_with_native_calls_is_a_teacher(tmp_path):
-    picture = make_picture(tmp_path)
-    question = make_question(picture)
-
-    async def roll():
-        async with open_mock() as mock:
-            read = PictureStore(tmp_path).path(picture.sha256, picture.extension).read_bytes
-            model = OpenAIChat(ModelConfig(name="mock", base_url=mock.url), lambda sha256: (read(), "image/jpeg"))
-            agent = make_agent(model, make_tools(tmp_path), NATIVE, stop_when_fatal=False)
-            return await run_rollout(agent, question, make_oracle(question, 0))
-
-    rollout = asyncio.run(roll())
-    assert (rollout.stop_reason, len(rollout.steps)) == ("answered", CALLS + 1)
-    assert rollout.answer.startswith("mock ")
-    assert all(step.thought.startswith("Thinking of mock") for step in rollout.steps)
-
-
 # Any model
 
 
@@ -354,34 +224,30 @@ CUT = st.just(ChatReply(LOOK, 1, 1, "cut"))
 @given(
     lines=st.lists(LINES | CUT, min_size=8, max_size=8),
     calls=st.integers(0, 6),
-    context=st.sampled_from([5_000, 6_500, 200_000]),
     context_tokens=st.sampled_from([0, 710, 711]),
-    bad_turns=st.sampled_from(["stop", "tell"]),
-    fatal_errors=st.integers(1, 4),
-    stop_when_fatal=st.booleans(),
+    dialect=st.sampled_from([SYNTH, TELLING]),
 )
 def test_every_rollout_ends_for_one_reason_within_its_limits_and_with_its_pictures_in_order(run, lines, **setting):
     rollout, model = run(*lines, **setting)
     steps, last = rollout.steps, rollout.steps[-1] if rollout.steps else None
     assert len(model.requests) == len(steps) <= setting["calls"] + 1
-    assert all(sum(len(message.text) for message in asked.messages) <= setting["context"] for asked in model.requests)
     assert [image.id for image in rollout.images] == [f"img_{n + 1}" for n in range(len(rollout.images))]
     made = [name for step in steps if step.observation for name in step.observation.images]
     assert made == [image.id for image in rollout.images[1:]]
     assert [step.observation is None for step in steps[:-1]] == [False] * len(steps[:-1])
     ended = {
         "answered": lambda: not last.tool and last.observation is None and rollout.answer == "5 April 1204",
-        "format": lambda: not last.tool and last.observation is None and setting["bad_turns"] == "stop",
-        "tool-errors": lambda: setting["stop_when_fatal"] and rollout.fatal_reached == len(steps) - 1,
+        "format": lambda: not last.tool and last.observation is None and not setting["dialect"].tells_bad_turns,
+        "tool-errors": lambda: rollout.fatal_reached == len(steps) - 1,
         "turn-limit": lambda: len(steps) == setting["calls"] + 1,
-        "context-limit": lambda: setting["context"] < 200_000 or setting["context_tokens"],
+        "context-limit": lambda: setting["context_tokens"],
     }
     assert ended[rollout.stop_reason]()
     assert bool(rollout.answer) == (rollout.stop_reason == "answered")
     outcomes = "".join("x" if step.observation and not step.observation.ok else "." for step in steps)
-    begins = outcomes.find("x" * setting["fatal_errors"])
+    begins = outcomes.find("xxx")
     assert (-1 if rollout.fatal_begins is None else rollout.fatal_begins) == begins
-    if setting["stop_when_fatal"] and rollout.fatal_begins is not None:
+    if rollout.fatal_begins is not None:
         assert rollout.stop_reason == "tool-errors"
     assert list_messages(rollout)[: len(model.requests[-1].messages) if model.requests else 2] == (
         model.requests[-1].messages if model.requests else list_messages(rollout)[:2]

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.agent.observations import cut_match
-from pipelines.corpus.texts import split_passages
 
 FILLER = "Nothing of note is told here about any of it. " * 20
 SENTENCE = "The tower was drawn by Ada Brink in 1899, after a fire."
@@ -21,34 +20,8 @@ def test_the_sentence_that_a_query_repeats_is_shown_whole_wherever_it_stands(bef
     assert shown.startswith("…") == bool(before)
 
 
-def test_words_that_are_spread_get_twice_the_room():
-    text = f"Ada Brink drew it. {FILLER[:230]} It was built of granite by Marn. {FILLER}"
-    assert "granite" in cut_match(text, "Ada Brink granite Marn", 200)
-    assert len(cut_match(text, "Ada Brink granite Marn", 200)) <= 400
-    assert len(cut_match(text, "Ada Brink", 200)) <= 200
-
-
-def test_words_that_stand_nowhere_show_the_beginning():
-    assert cut_match(FILLER, "zebra", 100) == cut_match(FILLER, "", 100)
-    assert FILLER.startswith(cut_match(FILLER, "zebra", 100).removesuffix("…"))
-
-
 @given(TEXTS, TEXTS, st.integers(20, 100))
 def test_what_is_shown_stands_in_the_text_and_is_no_longer_than_allowed(text, query, limit):
     shown = cut_match(text, query, limit)
     assert len(shown) <= 2 * limit
     assert shown.strip("…") in " ".join(text.split())
-
-
-@given(st.lists(st.sampled_from([SENTENCE, "It fell.", "Was it? No.", "It has 3.5 rooms, i.e. few."]), max_size=60))
-def test_passages_hold_every_sentence_whole_and_lose_no_word(sentences):
-    text = " ".join(sentences)
-    passages = list(split_passages(text, 30))
-    assert " ".join(passages).split() == text.split()
-    assert all(any(each in passage for passage in passages) for each in sentences if " No." not in each)
-
-
-def test_a_line_of_words_without_an_end_is_cut_between_them():
-    passages = list(split_passages("word " * 500, 100))
-    assert max(passage.count(" ") + 1 for passage in passages) <= 150
-    assert " ".join(passages).split() == ["word"] * 500

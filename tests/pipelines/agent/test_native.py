@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.transcript import BadTurn, Turn, parse_turn, show_reply, write_down
+from pipelines.agent.transcript import BadTurn, Turn, parse_turn, write_down
 from pipelines.services.protocols import ChatReply, ToolCall
 
 LOOK = ToolCall("1", "image_search", '{"image": "img_1"}')
@@ -34,43 +34,21 @@ def test_the_thought_is_the_reasoning_or_else_the_text(text, reasoning, thought)
 
 
 @pytest.mark.parametrize(
-    ("text", "reasoning", "turn"),
-    [
-        ("It says so. <answer>1931</answer>", "", Turn("It says so.", answer="1931")),
-        ("<answer> 1931 </answer>\n", "It says so.", Turn("It says so.", answer="1931")),
-        ("<think>It says so.</think><answer>1931</answer>", "", Turn("It says so.", answer="1931")),
-    ],
-)
-def test_an_answer_stands_in_its_tags_at_the_end(text, reasoning, turn):
-    assert read(text, (), reasoning) == turn
-
-
-@pytest.mark.parametrize(
     ("text", "calls", "said"),
     [
         ("Both.", [LOOK, LOOK], "2 tool calls"),
         ("", [], "neither a tool call nor an answer"),
-        ("It is 1931.", [], "neither a tool call nor an answer"),
         ("<answer>1931</answer>", [], "the thought is empty"),
-        ("", [LOOK], "the thought is empty"),
         ("x <answer>1</answer>", [LOOK], "the tags are"),
-        ("x <answer>1</answer> y <answer>2</answer>", [], "the tags are"),
         ("x", [ToolCall("1", "", "{}")], "name must be"),
-        ("x", [ToolCall("1", "visit", "url")], "arguments are not a JSON object"),
         ("x", [ToolCall("1", "visit", "[1]")], "arguments are not a JSON object"),
-        ("x", [ToolCall("1", "visit", '{"a": 1, "a": 2}')], "a key occurs twice"),
         ("x", [ToolCall("1", "visit", "[" * 100_000)], "arguments are not a JSON object"),
-        ("x", [ToolCall("1", "visit", '{"a": "</tool_call>"}')], "the tags are"),
         ("x <image>", [LOOK], "may not stand inside"),
     ],
 )
 def test_anything_else_is_a_bad_turn(text, calls, said):
     with pytest.raises(BadTurn, match=said):
         read(text, calls)
-
-
-def test_no_arguments_are_an_empty_object():
-    assert read("x", [ToolCall("1", "image_search", "")]).arguments == "{}"
 
 
 @given(TEXT, TEXT, st.lists(st.builds(ToolCall, TEXT, TEXT, TEXT), max_size=2))
@@ -85,8 +63,3 @@ def test_reading_raises_nothing_but_bad_turn_and_what_was_read_is_what_was_calle
         assert json.loads(turn.arguments) == json.loads(calls[0].arguments or "{}")
     else:
         assert turn.answer in text
-
-
-def test_a_reply_that_is_no_turn_is_shown_with_all_that_came():
-    shown = show_reply(ChatReply("Both.", 1, 1, calls=(LOOK, LOOK), reasoning="Hm."))
-    assert [shown.count(part) for part in ("Both.", "Hm.", "image_search")] == [1, 1, 2]

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image, ImageDraw
 
 from pipelines.agent.pictures import (
     BROKEN,
-    DEGRADING_MIN_SIDE,
-    HALVINGS,
-    MOST_PIXELS,
     RESTORED,
     Gauge,
     Reader,
@@ -21,16 +18,11 @@ from pipelines.agent.pictures import (
     RepairTool,
     correct_perspective,
     degrade_picture,
-    enlarge_picture,
     find_gauge,
-    find_quadrilateral,
     list_words,
     make_repairs,
-    measure_area,
     place_corners,
-    sharpen_picture,
 )
-from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.pictures import compute_phash, find_extension, measure_distance, open_pixels
 from pipelines.services.protocols import ImageHit, TextBlock
 from tests.pipelines.agent.signs import draw_scene, encode_scene
@@ -63,22 +55,6 @@ def draw_card(corners, size=(640, 480), outline=True):
     return encode_scene(image, "png")
 
 
-def test_sharpening_raises_detail_and_more_of_it_raises_more():
-    scene = draw_scene(1).filter(ImageFilter.GaussianBlur(3))
-    data = encode_scene(scene, "png")
-    assert find_extension(sharpen_picture(encode_scene(scene))) == "jpg"
-    details = [measure_detail(made) for made in (data, sharpen_picture(data, 0.5), sharpen_picture(data, 5.0))]
-    assert details == sorted(details)
-    assert details[0] < details[1] < details[2]
-    # The published formula: picture + amount * (picture - blurred picture).
-    step = Image.new("L", (64, 64), 100)
-    step.paste(150, (32, 0, 64, 64))
-    blurred = np.asarray(step.filter(ImageFilter.GaussianBlur(3)), dtype=float)
-    expected = np.clip(2.5 * np.asarray(step, dtype=float) - 1.5 * blurred, 0, 255)
-    made = open_pixels(sharpen_picture(encode_scene(step.convert("RGB"), "png"))).convert("L")
-    assert np.abs(np.asarray(made, dtype=float) - expected).max() <= 2
-
-
 def test_a_card_seen_at_an_angle_is_straightened():
     corners = [(120, 80), (520, 130), (560, 400), (90, 430)]
     made = correct_perspective(draw_card(corners))
@@ -99,59 +75,6 @@ def test_a_picture_turned_away_is_recognised_again_once_corrected(seed):
     assert measure_distance(compute_phash(made), original) <= 8 < measure_distance(compute_phash(turned), original)
 
 
-def test_what_is_no_quadrilateral_is_left_alone():
-    triangle = draw_card([(320, 40), (600, 440), (40, 440)])
-    small = draw_card([(20, 20), (120, 30), (110, 90), (25, 80)])
-    plain = draw_card([], outline=False)
-    whole = draw_card([(2, 2), (638, 2), (638, 478), (2, 478)])
-    assert [correct_perspective(data) for data in (triangle, small, plain, whole)] == [None] * 4
-
-
-def test_four_corners_in_a_thicket_are_no_quadrilateral():
-    noise = np.random.default_rng(0).integers(0, 255, (300, 400, 3), dtype=np.uint8)
-    assert find_quadrilateral(Image.fromarray(noise)) is None
-
-
-def test_an_enlarged_picture_has_the_size_asked_for_whatever_the_network_does():
-    data = encode_scene(draw_scene(3, (80, 60)))
-    sizes = [open_pixels(enlarge_picture(data, Doubling(), scale)).size for scale in (2, 3, 4)]
-    assert sizes == [(160, 120), (240, 180), (320, 240)]
-
-
-def test_a_picture_too_large_to_enlarge_is_refused_before_the_network_sees_it():
-    data = encode_scene(Image.new("RGB", (MOST_PIXELS // 256 + 1, 256)))
-    with pytest.raises(RecordFailed, match="picture-too-large"):
-        enlarge_picture(data, Doubling())
-
-
-def test_repairs_are_those_whose_means_are_at_hand():
-    assert set(make_repairs(None, opencv=False)) == {"blur"}
-    assert set(make_repairs(None, opencv=True)) == {"blur", "perspective"}
-    repairs = make_repairs(Doubling(), opencv=True)
-    assert [tool.name for tool in repairs.values()] == ["sharpen", "super_resolution", "perspective_correct"]
-    assert "doubling" in repairs["downsample"].identity
-    small = encode_scene(draw_scene(3, (80, 60)))
-    assert open_pixels(repairs["downsample"].mend(small)).size == (320, 240)
-
-
-@pytest.mark.parametrize(
-    "tool",
-    [
-        sharpen_picture,
-        correct_perspective,
-        lambda data: enlarge_picture(data, Doubling()),
-        lambda data: degrade_picture(data, "blur", 0.5),
-    ],
-)
-def test_broken_bytes_are_the_records_failure(tool):
-    with pytest.raises(RecordFailed):
-        tool(encode_scene(draw_scene(1))[:200])
-
-
-def list_parameters(degraded):
-    return {parameter.name: parameter.value for parameter in degraded.parameters}
-
-
 @pytest.mark.parametrize("degradation", DEGRADATIONS)
 @pytest.mark.parametrize("extension", ["jpg", "png"])
 def test_the_same_seed_makes_the_same_bytes_in_the_same_format(degradation, extension):
@@ -164,23 +87,6 @@ def test_the_same_seed_makes_the_same_bytes_in_the_same_format(degradation, exte
     assert (other == first) is (degradation != "perspective")
 
 
-def test_parameters_say_what_a_strength_came_to():
-    data = encode_scene(draw_scene(1))
-    assert list_parameters(degrade_picture(data, "blur", 0.5)) == {"sigma": 4.8}
-    assert list_parameters(degrade_picture(data, "downsample", 0.5)) == {"factor": 5.5, "width": 116, "height": 87}
-    corners = list_parameters(degrade_picture(data, "perspective", 0.5, 1))
-    assert len(corners) == 8
-    assert corners["upper_left_x"] < 320 < corners["lower_right_x"]
-
-
-def test_a_downsampled_picture_is_shown_small_but_never_under_32_pixels():
-    shown = [open_pixels(degrade_picture(encode_scene(draw_scene(1)), "downsample", s).data).size for s in (0.5, 1.0)]
-    assert shown == [(116, 87), (64, 48)]
-    tiny = degrade_picture(encode_scene(draw_scene(1, (100, 40))), "downsample", 1.0)
-    assert min(open_pixels(tiny.data).size) == DEGRADING_MIN_SIDE
-    assert list_parameters(tiny)["factor"] == 1.25
-
-
 @pytest.mark.parametrize("degradation", DEGRADATIONS)
 def test_a_stronger_degradation_leaves_the_picture_less_like_itself(degradation):
     data = encode_scene(draw_scene(4), "png")
@@ -191,13 +97,6 @@ def test_a_stronger_degradation_leaves_the_picture_less_like_itself(degradation)
         losses.append(float(np.abs(np.asarray(shown, dtype=float) - original).mean()))
     assert losses == sorted(losses)
     assert losses[0] < losses[-1]
-
-
-@pytest.mark.parametrize(("colour", "dark"), [(250, True), (5, False)])
-def test_the_backdrop_stands_out_from_the_picture(colour, dark):
-    data = encode_scene(Image.new("RGB", (300, 200), (colour, colour, colour)))
-    turned = open_pixels(degrade_picture(data, "perspective", 0.5, 1).data)
-    assert (sum(turned.getpixel((1, 1))) < 150) is dark
 
 
 @given(st.integers(32, 4000), st.integers(32, 4000), st.floats(0.01, 1.0), st.floats(0.01, 1.0), st.integers(0, 10_000))
@@ -290,19 +189,6 @@ def test_words_must_be_lost_and_come_back(tmp_path, degraded, repaired, holds):
     assert attempt(gauge).holds is holds
 
 
-def test_a_tool_that_gives_the_original_back_restores_nothing(tmp_path):
-    tried = attempt(look(tmp_path, None, HashSearch()), "perspective", 1.0, mend=lambda data: None)
-    assert (tried.trial.before, tried.trial.degraded, tried.trial.repaired) == (True, False, False)
-
-
-def test_perspective_hides_a_picture_from_a_search_and_its_tool_brings_it_back(tmp_path):
-    tried = attempt(look(tmp_path, None, HashSearch()), "perspective", 0.75)
-    assert tried.holds
-    assert tried.trial.repair == "perspective_correct"
-    assert tried.describe().startswith("perspective 0.75 (upper_left_x")
-    assert tried.describe().endswith("image-search 0.00, 1.00 after perspective_correct")
-
-
 def run_course(gauge, strengths, mend=None):
     repair = RepairTool("sharpen", "fake", mend) if mend else make_repairs(None, opencv=False)["blur"]
     return asyncio.run(RepairLoop(DATA, gauge, "blur", repair, (1,)).find_strength(strengths))
@@ -316,15 +202,6 @@ def test_between_harmless_and_beyond_repair_the_range_of_the_tool_is_found():
     assert course[-1].holds
     assert 0.01 < course[-1].trial.strength < 1.0
     assert not any(tried.holds for tried in course[:-1])
-
-
-def test_a_picture_that_nothing_harms_is_tried_at_each_strength_once_and_one_beyond_repair_a_few_times():
-    course = run_course(require_detail(0.0), (0.25, 0.5, 1.0))
-    assert [tried.trial.strength for tried in course] == [0.25, 0.5, 1.0]
-    assert all(tried.trial.degraded for tried in course)
-    course = run_course(require_detail(0.55 * measure_detail(DATA)), (0.25, 0.5, 1.0), mend=lambda data: data)
-    assert not course[-1].holds
-    assert len(course) <= 3 + HALVINGS
 
 
 SIGN = draw_sign(size=(400, 100))
@@ -363,49 +240,3 @@ def test_every_engine_reads_at_every_scale_and_each_line_counts_once():
     assert reading.engines == ("first", "second")
     assert first.asked == second.asked == [1.0, 2.0]
     assert Reader((first, second)).identity == "first@1+second@1@1,2"
-
-
-def test_boxes_that_lie_on_one_another_cover_their_area_once():
-    boxes = [("one", BOX), ("two", BOX), ("three", (100.0, 0.0, 300.0, 50.0))]
-    assert read(FakeOcr({1.0: boxes})).area == pytest.approx(0.375, abs=0.005)
-
-
-def test_a_picture_without_text_has_no_area_and_single_letters_are_none():
-    assert read(FakeOcr()).area == 0.0
-    reading = read(FakeOcr({1.0: [("1", BOX), ("o.", BOX)]}))
-    assert (reading.lines, reading.area) == (("1", "o."), 0.0)
-
-
-@pytest.mark.parametrize(
-    ("size", "scales", "asked"),
-    [
-        ((1280, 960), (1.0, 2.0), [1.0]),
-        ((2600, 2000), (2.0, 1.0), [2.0]),
-        ((1280, 960), (1.0, 0.5), [1.0, 0.5]),
-        ((400, 100), (1.0, 1.2), [1.0, 1.2]),
-    ],
-)
-def test_a_picture_that_cannot_be_enlarged_is_not_read_twice(size, scales, asked):
-    engine = FakeOcr()
-    asyncio.run(Reader((engine,), scales).read(draw_sign("", size)))
-    assert engine.asked == asked
-    with pytest.raises(RecordFailed, match="picture-format"):
-        asyncio.run(Reader((engine,)).read(b"no picture"))
-    assert engine.asked == asked
-
-
-@pytest.mark.parametrize("error", [RecordFailed("ocr-timeout", "slow"), Unavailable("away")])
-def test_a_reading_is_whole_or_there_is_none(error):
-    with pytest.raises(type(error)):
-        read(FakeOcr({1.0: [("Kelmor", BOX)]}, "first"), FakeOcr(name="second", error=error))
-
-
-@pytest.mark.parametrize(("engines", "scales"), [((), (1.0,)), ((FakeOcr(),), ()), ((FakeOcr(), FakeOcr()), (1.0,))])
-def test_no_engine_no_scale_or_an_engine_twice_is_refused(engines, scales):
-    with pytest.raises(ConfigError, match="OCR engines"):
-        Reader(engines, scales)
-
-
-@given(st.lists(st.tuples(*[st.floats(-1e3, 1e3, allow_nan=False)] * 4), max_size=8))
-def test_an_area_is_a_share_whatever_the_boxes(boxes):
-    assert 0.0 <= measure_area([TextBlock("a", "text", box, 1.0) for box in boxes], (400, 100)) <= 1.0

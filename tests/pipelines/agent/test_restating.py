@@ -1,14 +1,13 @@
 import json
 from io import BytesIO
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.agent.dialects import DIALECTS, find_dialect
+from pipelines.agent.dialects import find_dialect
 from pipelines.agent.tools import cut_picture
-from pipelines.agent.transcript import Turn, parse_turn, render_turn
+from pipelines.agent.transcript import Turn, render_turn
 from pipelines.errors import RecordFailed
 from pipelines.ids import canonical_json
 from pipelines.release.exporters.conversations import restate_turn
@@ -46,26 +45,3 @@ def test_a_restated_box_cuts_the_same_part_and_can_be_said(image, box, unit):
         if unit == "normalised" or name == "mars":
             render_turn(restated, dialect)
         assert cut(**json.loads(restated.arguments)) == cut(image, box, unit)
-
-
-def test_a_box_in_thousandths_is_said_in_pixels():
-    turn = Turn("Closer.", "crop", '{"box":[0,250,500,1000]}')
-    restated = restate_turn(turn, find_dialect("opensearch-vl"), SIZES)
-    assert restated.arguments == '{"box":[0,120,320,480],"unit":"pixels"}'
-    said = render_turn(restated, find_dialect("opensearch-vl"))
-    assert json.loads(parse_turn(said, find_dialect("opensearch-vl")).arguments)["box"] == [0, 120, 320, 480]
-
-
-@pytest.mark.parametrize(
-    "turn",
-    [
-        Turn("Done.", answer="1204"),
-        Turn("Look.", "image_search", '{"image":"img_1"}'),
-        Turn("Closer.", "crop", '{"box":[1,2,3],"unit":"pixels"}'),
-        Turn("Closer.", "crop", '{"box":[1,2,3,true],"unit":"pixels"}'),
-        Turn("Closer.", "crop", '{"box":[1,2,3,4],"image":"img_9","unit":"pixels"}'),
-        Turn("Closer.", "crop", '{"unit":"pixels"}'),
-    ],
-)
-def test_a_turn_without_a_box_that_could_be_restated_stays(turn):
-    assert all(restate_turn(turn, dialect, SIZES) is turn for dialect in DIALECTS.values())

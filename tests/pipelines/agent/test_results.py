@@ -1,30 +1,18 @@
 import io
-from collections import Counter
 
 import pytest
 from PIL import Image
 
-from pipelines.agent.observations import KEPT, SIDE, Thumbnails, clean_text, keep_result, shrink_picture
+from pipelines.agent.observations import SIDE, Thumbnails, shrink_picture
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.services.protocols import ImageHit, TextHit
-from tests.pipelines.agent.trail import SOURCE, make_picture
+from tests.pipelines.agent.trail import SOURCE
 
 
 def write_picture(path, size=(640, 480), form="JPEG", **settings):
     image = Image.linear_gradient("L").resize(size).convert("RGB")
     image.save(path, form, **settings)
     return path
-
-
-class CountingStore:
-    def __init__(self, folder):
-        self.store, self.added = PictureStore(folder), Counter()
-
-    def add_bytes(self, data, source):
-        picture = self.store.add_bytes(data, source)
-        self.added[picture.sha256] += 1
-        return picture
 
 
 @pytest.mark.parametrize(("size", "form"), [((1600, 900), "JPEG"), ((900, 1600), "PNG"), ((300, 300), "WEBP")])
@@ -37,12 +25,6 @@ def test_a_thumbnail_is_a_jpeg_of_at_most_the_side_with_the_rights_of_its_pictur
     assert PictureStore(tmp_path).read(made)
 
 
-def test_a_small_picture_is_not_enlarged(tmp_path):
-    path = write_picture(tmp_path / "picture", (60, 40))
-    made = Thumbnails(PictureStore(tmp_path)).make(path, "sha", SOURCE)
-    assert (made.width, made.height) == (60, 40)
-
-
 def test_a_thumbnail_is_upright_and_tells_nothing_of_the_camera(tmp_path):
     exif = Image.Exif()
     exif[0x0112], exif[0x010F] = 6, "A camera"
@@ -50,25 +32,6 @@ def test_a_thumbnail_is_upright_and_tells_nothing_of_the_camera(tmp_path):
     small = Image.open(io.BytesIO(shrink_picture(data)))
     assert small.size == (SIDE // 2, SIDE)
     assert not small.getexif()
-
-
-def test_the_same_picture_is_made_once_and_to_the_same_bytes(tmp_path):
-    path, store = write_picture(tmp_path / "picture"), CountingStore(tmp_path)
-    thumbnails = Thumbnails(store)
-    first, again, other = (made.make(path, "sha", SOURCE) for made in (thumbnails, thumbnails, Thumbnails(store)))
-    assert first == again == other
-    assert store.added == {first.sha256: 2}
-
-
-def test_the_longest_unused_thumbnail_is_forgotten_and_made_again(tmp_path):
-    path, store = write_picture(tmp_path / "picture", (32, 32)), CountingStore(tmp_path)
-    (tmp_path / "broken").write_bytes(b"no picture")
-    thumbnails = Thumbnails(store)
-    first = thumbnails.make(path, "sha", SOURCE)
-    for number in range(KEPT):
-        thumbnails.make(tmp_path / "broken", f"{number}", SOURCE)
-    assert thumbnails.make(path, "sha", SOURCE) == first
-    assert store.added == {first.sha256: 2}
 
 
 def test_a_picture_that_cannot_be_decoded_has_none_and_one_that_is_gone_is_away(tmp_path):
@@ -79,15 +42,3 @@ def test_a_picture_that_cannot_be_decoded_has_none_and_one_that_is_gone_is_away(
         thumbnails.make(tmp_path / "gone", "other", SOURCE)
     with pytest.raises(RecordFailed):
         shrink_picture(b"no picture")
-
-
-def test_a_result_is_kept_without_markup_and_with_its_thumbnail(tmp_path):
-    picture = make_picture(tmp_path)
-    hit = ImageHit("https://w/A<image>", "A <think>\ud800", "text", 0.0, picture)
-    kept = keep_result(hit, "img_3")
-    assert (kept.url, kept.title, kept.thumbnail, kept.image) == ("https://w/A", "A ?", picture, "img_3")
-    assert keep_result(TextHit("https://w/A", "A", "text")).thumbnail is None
-
-
-def test_half_a_character_becomes_a_question_mark():
-    assert clean_text("a\ud800b<|im_end|>") == "a?b"

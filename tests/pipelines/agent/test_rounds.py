@@ -1,11 +1,10 @@
 import asyncio
 
-from pipelines.agent.injecting import Askings, extract_fact
+from pipelines.agent.injecting import extract_fact
 from pipelines.corpus.store import Fact
 from pipelines.graph.facts import read_relations
 from pipelines.graph.proofs import make_node
 from pipelines.graph.query import Indexes
-from pipelines.stages.injections import REPLIES
 from schemas.tasks import ExtractedFactReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import make_asking
@@ -27,10 +26,3 @@ def test_an_extracted_fact_is_the_one_offered_under_its_relation_and_name(tmp_pa
     assert found == facts[0]
     assert extract("birth_place", "ostrel").code == "no-injection"
     assert extract("death_place", "Ostrel").code == "no-injection"
-
-
-def test_the_requests_of_a_round_come_in_its_order():
-    names = ("extract_fact", "propose_descriptors", "inject_fact")
-    askings = Askings(*(make_asking(name, lambda inputs: "") for name in names))
-    assert [asking.prompt.label for asking in askings.list_all()] == [f"{name}/v1" for name in names]
-    assert len(REPLIES) == len(names)

@@ -1,10 +1,10 @@
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from pipelines.agent.observations import LONGEST, MOST_READ, TASK, Summariser
-from pipelines.errors import RecordFailed, Unavailable
+from pipelines.errors import RecordFailed
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest
 from pipelines.toy.writer import TemplatesModel
@@ -51,22 +51,13 @@ def test_a_summary_is_shown_without_the_thought_before_it():
     ("reply", "problem"),
     [
         ("", "0 characters"),
-        ("Yes.", "4 characters"),
         ("word " * LONGEST, "characters, expected"),
         ("I'm sorry, but the page is too long.", "a refusal"),
-        ("I cannot help with this page.", "a refusal"),
-        ("As an AI, I do not read pages.", "a refusal"),
         ("<think> Okay, let's see. The user wants", "tags"),
-        ('{"summary": "Kelm is a town."}', "tags"),
-        ("```\nKelm is a town.\n```", "tags"),
         ("Kelm is a town.<|im_end|>", "tags"),
-        ("Kelm is \x00 a town.", "control"),
         ("The mill of Kelm burned down in 1872.", "the number 1872 is not on the page"),
         ("The mill was built anew by Jonas Ferrow.", "the name Jonas is not on the page"),
-        ("The mill is old. It burned down in Velm in 1866.", "the number 1866 is not on the page"),
-        ("The mill is not new. It burned down in Velm.", "the name Velm is not on the page"),
         (ChatReply(GOOD, 1, 1, "cut"), "cut reply"),
-        (ChatReply(GOOD, 1, 1, "refused"), "refused reply"),
         (RecordFailed("prompt-too-long", "too many tokens"), "prompt-too-long"),
     ],
 )
@@ -76,21 +67,6 @@ def test_what_is_no_summary_falls_back_to_the_passages_that_fit(reply, problem):
     assert len(summary.text) <= 300
     assert not summary.whole
     assert problem in summary.problem
-
-
-def test_forms_of_a_name_are_no_inventions():
-    assert summarise("The old Kelmish mill burned down on 3 May 1871.").whole
-
-
-def test_what_is_looked_for_may_be_named_where_it_is_denied():
-    assert summarise("Kelm is a town. The page does not say that the mill stood in Velm or burned in 1866.").whole
-
-
-def test_a_short_page_is_shown_as_it_is_and_no_model_is_asked():
-    summariser = make_summariser("Something else entirely.")
-    summary = asyncio.run(summariser.summarise(GOAL, "Kelm", "Kelm is a town."))
-    assert (summary.text, summary.whole) == ("Kelm is a town.", True)
-    assert summariser.asking.model.requests == []
 
 
 def test_the_model_is_shown_the_goal_and_what_fits_it_without_markup():
@@ -105,26 +81,9 @@ def test_the_model_is_shown_the_goal_and_what_fits_it_without_markup():
     assert "<image>" not in request.messages[-1].text
 
 
-def test_a_model_that_is_away_is_no_bad_summary():
-    with pytest.raises(Unavailable):
-        summarise(Unavailable("away"))
-
-
 def test_templates_sum_up_a_page_with_its_own_sentences():
     summariser = Summariser(RoleClient(TemplatesModel(), load_prompt("summarise_page")))
     summary = asyncio.run(summariser.summarise(GOAL, "Kelm", PAGE))
     assert summary.whole
     assert summary.text.startswith("About Kelm:\n")
     assert summary.text.endswith(FACT)
-
-
-def test_templates_sum_up_any_page_of_sentences():
-    summariser = Summariser(RoleClient(TemplatesModel(), load_prompt("summarise_page")))
-    text = "Opened: 1931\n\n" + "He said: “no”. Then he left for 20 years. " * 100 + "z" * 5000
-    assert asyncio.run(summariser.summarise("zeppelin", "The year 1931", text)).whole
-
-
-def test_identity_follows_model_and_prompt():
-    summariser = make_summariser(GOOD)
-    other = replace(summariser.asking.model, identity="says@2")
-    assert summariser.identity != Summariser(replace(summariser.asking, model=other)).identity

@@ -3,9 +3,9 @@ import asyncio
 import pytest
 
 from pipelines.agent.cascade import read_trail
-from pipelines.agent.dialects import DIALECTS, SYNTH, find_dialect
+from pipelines.agent.dialects import DIALECTS, SYNTH
 from pipelines.agent.loop import run_rollout
-from pipelines.agent.transcript import Turn, parse_turn, render_turn, restore_thought
+from pipelines.agent.transcript import Turn, render_turn, restore_thought
 from pipelines.checks.rollouts import check_turns
 from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import make_oracle
@@ -35,24 +35,6 @@ def test_a_thought_whose_tag_the_prompt_opened_is_opened(dialect):
     assert restore(whole.removeprefix(f"<{dialect.think}>\n"), dialect=dialect) == whole
 
 
-def test_a_turn_that_has_its_thought_keeps_it_and_a_train_of_thought_beside_it_stays_hidden():
-    whole = render_turn(TURNS[0])
-    assert restore(whole) == whole
-    assert restore(whole, "Hidden.") == whole
-    reasons = find_dialect("mmsearch-r1")
-    assert restore(render_turn(TURNS[1], reasons), "Hidden.", reasons) == render_turn(TURNS[1], reasons)
-
-
-def test_tags_that_a_train_of_thought_talks_about_are_none_of_the_turns():
-    text = restore("<answer>1204</answer>", "I end with <answer>1204</answer>, not <image> or <|im_end|>.")
-    assert parse_turn(text) == Turn("I end with 1204, not  or .", answer="1204")
-
-
-@pytest.mark.parametrize("text", ["", "No turn.", "<answer>1</answer>", "<think>a"])
-def test_what_has_no_thought_gets_none(text):
-    assert restore(text) == text
-
-
 @pytest.mark.parametrize("dialect", TEXT_DIALECTS, ids=lambda dialect: dialect.name)
 def test_a_teacher_whose_server_gives_thoughts_apart_makes_rollouts_like_any_other(tmp_path, dialect):
     turns = [Turn("Look.", "image_search", '{"image":"img_1"}'), *TURNS]
@@ -66,10 +48,3 @@ def test_a_teacher_whose_server_gives_thoughts_apart_makes_rollouts_like_any_oth
     assert [step.reply for step in rollout.steps] == whole
     assert [message.text for message in model.requests[-1].messages if message.role == "assistant"] == whole[:-1]
     assert check_turns(read_trail(rollout)).outcome == "PASS"
-
-
-def test_a_turn_that_is_none_is_kept_with_the_thought_beside_it(tmp_path):
-    question = make_question(make_picture(tmp_path))
-    agent = make_agent(FakeModel((ChatReply("It is 1204.", 1, 1, reasoning="Easy."),)), make_tools(tmp_path))
-    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
-    assert (rollout.stop_reason, rollout.steps[0].reply) == ("format", "<think>\nEasy.\n</think>\nIt is 1204.")

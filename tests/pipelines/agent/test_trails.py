@@ -1,9 +1,4 @@
-from hypothesis import given
-from hypothesis import strategies as st
-
-from pipelines.agent.cascade import read_trail
 from pipelines.checks.rollouts import fold_words, names
-from schemas.datasets import SearchResult
 from tests.pipelines.checks.walking import (
     BRIDGE,
     ENGINEER,
@@ -18,8 +13,6 @@ from tests.pipelines.checks.walking import (
     walk,
 )
 
-TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=80)
-
 
 def list_pages(trail):
     return [(sight.title, sight.opened) for leg in trail.legs for sight in leg.sights]
@@ -30,12 +23,6 @@ def test_pages_are_those_that_were_opened_or_found():
     assert list_pages(trail) == [(BRIDGE, False), (ENGINEER, False), (BRIDGE, True)]
     assert "mira" not in trail.legs[0].seen
     assert trail.legs[2].seen == " "
-
-
-def test_a_result_that_the_text_does_not_show_was_shown_by_its_title():
-    found = SearchResult(url=make_url(ENGINEER), title=ENGINEER)
-    trail = walk(call("text_search", see("Summed up: an engineer.", results=(found,)), query="x"), answer())
-    assert list_pages(trail) == [(ENGINEER, False)]
 
 
 def test_what_a_call_uses_is_its_words_and_its_address_decoded():
@@ -52,29 +39,6 @@ def test_a_question_that_a_failed_call_says_again_contaminates_nothing():
     assert walk(call("visit", see(make_rollout(answer()).question), url="x"), answer()).legs[0].flags == (
         "question-text",
     )
-
-
-def test_the_last_reply_is_read_again():
-    assert walk(answer("1204")).legs[-1].answer == "1204"
-
-
-def test_arguments_that_are_no_object_are_none():
-    for source in ("[1]", "{", "", "7"):
-        step = fail(url="x").model_copy(update={"arguments": source})
-        assert walk(step, answer()).legs[0].arguments == {}
-
-
-@given(TEXTS, TEXTS, TEXTS)
-def test_nothing_that_a_rollout_holds_fails_to_be_read(text, arguments, reply):
-    step = fail(url="x").model_copy(update={"arguments": arguments, "reply": reply, "observation": see(text)})
-    trail = read_trail(make_rollout(step, answer(text), dialect=arguments))
-    assert len(trail.legs) == 2
-
-
-@given(TEXTS)
-def test_folded_words_stand_between_single_spaces(text):
-    folded = fold_words(text)
-    assert folded == " " or folded == f" {' '.join(folded.split())} "
 
 
 def test_a_name_is_found_whole_or_by_the_words_that_tell_it():

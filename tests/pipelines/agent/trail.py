@@ -7,6 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from pipelines.agent.cascade import DEFAULTS, ESTIMATED, examine_rollout
 from pipelines.agent.dialects import SYNTH, Dialect, find_dialect
 from pipelines.agent.loop import Agent
 from pipelines.agent.tools import ToolBox
@@ -173,10 +174,12 @@ def make_tools(folder: Path, **changes) -> ToolBox:
 
 def make_agent(model, tools: ToolBox, dialect: Dialect = SYNTH, **settings) -> Agent:
     """Return an agent; settings are those of its limits or its own."""
-    limits = {
-        name: settings.pop(name) for name in ("calls", "seconds", "context", "context_tokens") if name in settings
-    }
-    chosen = {"bad_turns", "fatal_errors", "stop_when_fatal"} & set(settings)
-    values = {f"max_{name}": value for name, value in limits.items()} | {name: settings.pop(name) for name in chosen}
+    limits = {name: settings.pop(name) for name in ("calls", "context_tokens") if name in settings}
+    values = {f"max_{name}": value for name, value in limits.items()}
     rollouts = RolloutsConfig.model_construct(**(RolloutsConfig().model_dump() | values))
     return Agent(model, dialect.load_prompt(), tools, rollouts, dialect=dialect, **settings)
+
+
+def find_faults(rollout, judgement=None, rules=DEFAULTS, counter=ESTIMATED):
+    """Return every reason against a rollout, in the cascade's order."""
+    return examine_rollout(rollout, judgement, rules, counter).faults

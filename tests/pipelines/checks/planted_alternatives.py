@@ -6,15 +6,12 @@ from random import Random
 from pipelines.checks.agreement import check_alternative, find_corroboration
 from pipelines.graph.answers import compare_answers, derive_answer
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.query import MENTIONS, locate_nodes
-from tests.planted.disguises import link
+from pipelines.graph.query import locate_nodes
 from tests.planted.scenes import (
     Case,
     Scene,
     add_sentence,
-    copy_infobox,
     find_facts,
-    invent_name,
     lay,
     relocate,
     set_field,
@@ -96,31 +93,11 @@ def plant_prose(case, other, attribute, rng):
     return Alternative("prose", other.surface, Scene(case.claim, {case.numbers[-1]: page}))
 
 
-def plant_entity(case, other, attribute, rng):
-    """Another entity fits the last hop and has another value."""
-    hop, key = case.question.proof.hops[-1], case.question.proof.answer_relation
-    node = case.numbers[-1]
-    name = invent_name(case.corpus, case.question.proof.nodes[-1].type, WORDS, rng)
-    page = copy_infobox(case, node, name, {key: f" {raw_value(case, attribute)}\n"})
-    edits = {}
-    if not hop.backward:
-        if hop.relation == MENTIONS:
-            return None
-        subject = case.numbers[-2]
-        facts = find_facts(case.corpus, subject, hop.relation)
-        if len(facts) != 1:
-            return None
-        edits[subject] = set_field(
-            case.corpus.text(subject), facts[0], f"{{{{ubl|{link(case.corpus, node)}|[[{name}]]}}}}\n"
-        )
-    return Alternative("entity", other.surface, Scene(case.claim, edits, [(name, page)]))
-
-
 def raw_value(case, attribute):
     return case.corpus.text(attribute.fact.node)[attribute.fact.field_start : attribute.fact.field_end].strip()
 
 
-PLANTS = {"list": plant_list, "twin key": plant_twin_key, "prose": plant_prose, "entity": plant_entity}
+PLANTS = {"list": plant_list, "twin key": plant_twin_key, "prose": plant_prose}
 
 
 def draw(pool, kind, seed=0):

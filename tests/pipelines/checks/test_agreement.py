@@ -1,23 +1,18 @@
 """Whether the prose of a page agrees with its infobox."""
 
 from collections import Counter
-from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.checks.agreement import check_agreement, check_alternative, find_corroboration
-from pipelines.checks.uniqueness import MAX_FITTING, list_fitting_ends
 from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.proofs import make_query
 from pipelines.graph.query import Indexes
 from tests.pipelines.checks.claims import prove
-from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw, list_siblings, make_case
+from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw
 from tests.pipelines.painters import PAGES, born, paint
-from tests.planted.scenes import OverlayCorpus, PoolSize, Scene, make_pool
+from tests.planted.scenes import OverlayCorpus, PoolSize, make_pool
 from tests.toy import box, build_toy_corpus
 
 TOWNS = {
@@ -75,35 +70,18 @@ def corroborate(ground, title, relation, value):
         ("Kelm Bridge", "open", "5 April 1931", "agrees"),
         ("Kelm Bridge", "open", "1931", "agrees"),
         ("Kelm Bridge", "open", "6 April 1931", "disputes"),
-        ("Kelm Bridge", "open", "5 April 1932", "disputes"),
-        ("Kelm Bridge", "open", "7 May 1950", "disputes"),
-        ("Kelm Bridge", "open", "1950", "disputes"),
         ("Kelm Bridge", "length", "320 m", "agrees"),
-        ("Kelm Bridge", "length", "0.32 km", "agrees"),
         ("Kelm Bridge", "length", "321 m", "disputes"),
         ("Kelm Bridge", "style", "Art Deco", "agrees"),
         ("Kelm Bridge", "style", "Gothic Revival", "disputes"),
         ("Kelm Bridge", "height", "40 m", "silent"),
-        ("Mira Tolland", "birth_date", "2 April 1880", "agrees"),
-        ("Mira Tolland", "birth_date", "9 May 1931", "disputes"),
         ("Mira Tolland", "death_date", "9 May 1931", "agrees"),
-        ("Mira Tolland", "death_date", "2 April 1880", "disputes"),
         ("Jon Vask", "birth_date", "2 April 1880", "silent"),
-        ("Jon Vask", "num_built", "3", "agrees"),
         ("Dunn Bridge", "num_built", "3", "silent"),
     ],
 )  # fmt: skip
 def test_prose_agrees_disputes_or_is_silent(ground, title, relation, value, outcome):
     assert corroborate(ground, title, relation, value).outcome == outcome
-
-
-def test_agreement_is_cited_byte_for_byte(ground):
-    node = ground.corpus.find("Kelm Bridge")
-    evidence = corroborate(ground, "Kelm Bridge", "length", "320 m").evidence
-    assert (evidence.kind, evidence.key, evidence.link_start) == ("sentence", "", -1)
-    assert evidence.text == "It is {{convert|320|m}} long."
-    assert ground.corpus.text(node)[evidence.start : evidence.end] == evidence.text
-    assert evidence.revision == ground.corpus.page(node).revision
 
 
 @pytest.mark.parametrize(
@@ -135,27 +113,10 @@ OF_OTHERS = [
         "birth_date = February 12, 1809",
         "Edward Baker Lincoln (Eddie), born in 1846, died February 1, 1850, probably of tuberculosis.",
     ),
-    (
-        "Angela Merkel",
-        "person",
-        "birth_date = 17 July 1954",
-        "In 1977, at the age of 23, Merkel, then Angela Kasner, "
-        "married physics student Ulrich Merkel (born 1953) and took his surname.",
-    ),
     ("Aldous Huxley", "writer", "death_date = 22 November 1963", "Huxley's mother died in 1908 when he was 14."),
-    ("Alabama", "state", "area_land_km2 = 131,426", "The factory opened in September, covering 53 acres of grassland."),
-    ("Alabama", "state", "area_water_km2 = 4,338", "Alabama is the thirtieth-largest state with 135,765 km2 of area."),
     ("Alabama", "state", "elevation_m = 150", "The state ranges in elevation from sea level to more than 610 m."),
-    ("Berlin", "city", "population_urban = 4473101", "Berlin has a population of 3.7 million inhabitants."),
     ("Berlin", "city", "area_km2 = 891.7", "Tiergarten is a park. It covers an area of 210 hectares."),
-    ("Toronto", "city", "population_total = 2,615,060", "In 2012 Toronto published a population of 2,791,140."),
     ("Aruba", "country", "GDP_PPP_per_capita = $25,300", "The GDP per capita for Aruba was $28,924 in 2014."),
-    (
-        "IBM",
-        "company",
-        "founded = June 16, 1911",
-        "The company switched to transistorized designs with the 7000 and 1400 series, beginning in 1958.",
-    ),
     ("Alaska", "state", "Length = 2,285", "The cost of goods has long been higher than in the other 48 states."),
 ]
 
@@ -168,27 +129,6 @@ def test_a_sentence_that_may_be_about_something_else_is_left_to_a_reader(tmp_pat
     assert found.outcome in ("open", "silent")
     assert check_agreement(found, "uncontradicted", read=True).passed
     assert not check_agreement(found, "required").passed
-
-
-def test_a_rounding_says_the_same(tmp_path):
-    page = box("country", "'''Odland''' is a country. With an area of 242,500 km2, it is large.", "area_km2 = 242495")
-    ground = Indexes(build_toy_corpus(tmp_path, {"Odland": page}, {}))
-    assert corroborate(ground, "Odland", "area_km2", "242495").outcome == "agrees"
-    assert corroborate(ground, "Odland", "area_km2", "252495").outcome != "agrees"
-
-
-@pytest.mark.parametrize(
-    ("value", "mode", "outcome", "code"),
-    [
-        ("320 m", "required", "PASS", ""),
-        ("321 m", "required", "FAIL", "answer-disputed"),
-        ("321 m", "uncontradicted", "FAIL", "answer-disputed"),
-        ("321 m", "off", "PASS", ""),
-    ],
-)
-def test_the_mode_says_what_is_demanded(ground, value, mode, outcome, code):
-    result = check_agreement(corroborate(ground, "Kelm Bridge", "length", value), mode)
-    assert (result.outcome, result.code) == (outcome, code)
 
 
 def test_the_toy_world_agrees_with_itself_and_disputes_its_neighbour_values(demo, demo_corpus):
@@ -241,12 +181,11 @@ def claim(ground, attribute="movement", **changes):
     return prove(ground, ["Ostrel", "Ada Brill"], ["<birth_place"], attribute, **asked)
 
 
-def check(corpus, text, attribute="movement", edits=(), added=(), later=None, **changes):
+def check(corpus, text, attribute="movement", edits=(), added=(), **changes):
     """Return what is said of an alternative after some pages were changed and added; the proof is that of before."""
     said = claim(Indexes(corpus), attribute, **changes)
     overlay = OverlayCorpus(corpus, {corpus.find(title): page for title, page in dict(edits).items()}, added)
-    after = OverlayCorpus(corpus, {corpus.find(title): page for title, page in later.items()}) if later else None
-    return check_alternative(Indexes(overlay, after), said.proof, said.answer, text)
+    return check_alternative(Indexes(overlay), said.proof, said.answer, text)
 
 
 def edit(corpus, old, new, title="Ada Brill"):
@@ -261,19 +200,6 @@ def edit(corpus, old, new, title="Ada Brill"):
 )
 def test_what_nothing_supports_where_infobox_and_prose_agree_is_refuted(corpus, attribute, text):
     assert check(corpus, text, attribute).passed
-
-
-def test_another_value_of_the_field_is_confirmed(corpus):
-    edits = edit(corpus, "movement = Luminist", "movement = {{ubl|Luminist|Tonalist}}")
-    result = check(corpus, "Tonalist", edits=edits)
-    assert (result.outcome, result.code) == ("FAIL", "alternative-answer")
-    assert "Ada Brill has 'Tonalist' for movement" in result.detail
-
-
-def test_what_another_dump_says_is_confirmed(corpus):
-    later = edit(corpus, "movement = Luminist", "movement = Tonalist")
-    result = check(corpus, "Tonalist", later=later)
-    assert (result.outcome, result.detail[:15]) == ("FAIL", "in another dump")
 
 
 def test_a_name_that_nothing_here_bears_may_be_another_one_of_the_answer(corpus):
@@ -299,44 +225,6 @@ def test_what_may_be_the_answer_itself_or_cannot_be_told_stays_open(corpus, attr
     assert check(corpus, text, attribute, edits=edits, **changes).outcome == "UNKNOWN"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", " ", "Tonalist or Luminist", "Tonalist; Cubist", "perhaps Tonalist", "x" * 4000, "a, " * 1300, "\x00", "[[x]]",
-     "{{" * 2000, "<" * 4000, "https://x.example/y", "not Luminist", "It was Tonalist. She was born there."],
-)  # fmt: skip
-def test_what_is_no_single_short_value_stays_open(corpus, text):
-    assert check(corpus, text).outcome == "UNKNOWN"
-
-
-@given(text=st.text(max_size=400))
-def test_no_text_is_confirmed_that_the_wiki_does_not_hold(corpus, text):
-    # "Luminist", "Lumists" and "Luminism" are all it says of movements of painters who fit.
-    if not text.strip().casefold().startswith("lum"):
-        assert check(corpus, text).outcome != "FAIL"
-
-
-def test_a_proof_about_another_wiki_leaves_everything_open(corpus, tmp_path):
-    said = claim(Indexes(corpus))
-    other = build_toy_corpus(tmp_path / "other")
-    result = check_alternative(Indexes(other), said.proof, said.answer, "Tonalist")
-    other.close()
-    assert result.outcome == "UNKNOWN"
-    assert "no page" in result.detail
-
-
-def test_more_entities_than_are_followed_leave_everything_open(corpus):
-    crowd = [
-        (f"Painter Number {n}", paint(f"Painter Number {n}", "birth_place = [[Ostrel]]", born(1871 + n % 9)))
-        for n in range(MAX_FITTING + 1)
-    ]
-    result = check(corpus, "Tonalist", added=crowd)
-    assert (result.outcome, result.detail) == ("UNKNOWN", "too many entities may fit the chain")
-    said = claim(Indexes(corpus))
-    overlay = OverlayCorpus(corpus, {}, crowd)
-    ends = list_fitting_ends(Indexes(overlay), make_query(overlay, said.proof))
-    assert (ends.capped, len(ends.certain)) == (True, MAX_FITTING)
-
-
 # measured on a generated world
 
 QUESTIONS = 75
@@ -359,17 +247,3 @@ def test_planted_alternatives_are_confirmed_and_never_refuted(pool, kind):
     assert outcomes["PASS"] == 0
     assert sum(outcomes.values()) >= QUESTIONS
     assert wilson_interval(outcomes["FAIL"], sum(outcomes.values()))[0] >= CONFIRMED.get(kind, 0.95)
-
-
-@pytest.mark.slow
-def test_values_of_other_entities_are_refuted_and_never_confirmed(pool):
-    outcomes = Counter()
-    for number, question in enumerate(pool.questions):
-        case = make_case(pool, question)
-        siblings = list_siblings(case)
-        for other, _ in Random(number).sample(siblings, min(3, len(siblings))):
-            outcomes[ask(case, Scene(case.claim), other.surface).outcome] += 1
-    total = sum(outcomes.values())
-    assert total >= 2 * QUESTIONS
-    assert outcomes["FAIL"] == 0
-    assert outcomes["PASS"] >= 0.9 * total

@@ -50,13 +50,6 @@ def test_every_frame_of_the_templates_asks_for_its_precision(value, key, subject
             assert check_precision(question, answer).passed == (other == value), question
 
 
-@pytest.mark.parametrize("value", ["5 April 1931", "April 1931", "1931"])
-def test_words_that_no_pattern_knows_are_left_to_the_evaluator(value):
-    assert check_precision(
-        "The tower in the image: its first day, to the nearest one on record?", typed(value, "opened")
-    ).passed
-
-
 @pytest.mark.parametrize(
     ("question", "value", "passed"),
     [
@@ -74,13 +67,6 @@ def test_a_measure_needs_a_unit_in_answer_or_question(question, value, passed):
 
 
 BEFORE = "In what year did Edda Marn, a friend of Jon Vask, move to Ostrel for 3 years?"
-
-
-@pytest.mark.parametrize(
-    "text", ["Who met jon vask?", "Who met Jon Vaskov?", "Who met Jon  Vask?", "Who met Vask?", ""]
-)
-def test_a_name_in_any_other_form_is_lost(text):
-    assert check_named(text, "Jon Vask").code == "descriptor-lost"
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.limits import Limits, refuse_across_splits, refuse_over_limits
+from pipelines.checks import limits as limits_module
+from pipelines.checks.limits import Limits, refuse_elsewhere, refuse_over_limits
 from pipelines.checks.sets import list_shared_values, make_signature, mark_question, refuse_apart
-from pipelines.config.settings import GuessingGates, ReleasesConfig
+from pipelines.config.settings import ReleasesConfig
 from pipelines.graph.proofs import NO_PROOF
 from schemas.datasets import Origin, Scene, ScenePart
 from schemas.proofs import Trace, TraceLink
@@ -47,36 +48,21 @@ OTHERS = {
 @pytest.mark.parametrize("kind", OTHERS)
 def test_an_entity_is_one_however_a_question_was_made(kind):
     signatures = [make_signature(WALKED), make_signature(OTHERS[kind])]
-    refused = refuse_across_splits(signatures, Limits(), None)
+    refused = refuse_elsewhere((), signatures, Limits(), None)
     assert {name: each.reason for name, each in refused.items()} == {OTHERS[kind].record_id: "shared-across-splits"}
     assert any(list_shared_values(signatures).values())
-    apart = refuse_across_splits([make_signature(make_news(3, "Someone", "Something"))], Limits(), None)
+    apart = refuse_elsewhere((), [make_signature(make_news(3, "Someone", "Something"))], Limits(), None)
     assert apart == {}
 
 
-@pytest.mark.parametrize("kind", OTHERS)
-def test_another_release_holds_the_entities_of_news_and_pools(kind):
-    row = OTHERS[kind]
-    held = mark_question(row.proof, row.answer, (), row.trace, row.origin)
-    refused = refuse_apart([make_signature(WALKED)], held)
-    assert refused[WALKED.record_id].reason == "in-other-release"
-    assert held & mark_question(WALKED.proof, WALKED.answer)
-    assert not held & mark_question(make_question(9, None).proof, make_question(9, None).answer)
-
-
-def test_the_final_fact_of_news_is_the_same_as_that_of_a_path():
-    news = make_news(2, "Nobody", "Ostrava 1")
-    assert make_signature(news).final == make_signature(WALKED).final == "ostrava 1 founded"
-
-
-def test_guessing_the_commonest_answer_of_what_news_ask_for_is_limited():
+def test_guessing_the_commonest_answer_of_what_news_ask_for_is_limited(monkeypatch):
+    monkeypatch.setattr(limits_module, "COMMONEST", 0.5)
     same = make_question(5, None).answer
     rows = [make_news(n, f"A {n}", f"B {n}", "mayor", answer=same) for n in range(10, 14)]
     rows += [make_news(n, f"A {n}", f"B {n}", "mayor") for n in range(14, 16)]
     signatures = [make_signature(row) for row in rows]
     assert {each.asked for each in signatures} == {"mayor"}
-    gates = GuessingGates(commonest=0.5)
-    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, max_answer_share=0.5, max_per_answer=9, gates=gates))
+    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, max_answer_share=0.5, max_per_answer=9))
     refused = refuse_over_limits(signatures, (), limits)
     assert {each.reason for each in refused.values()} == {"answer-over-used"}
     assert len(refused) == 2
@@ -94,9 +80,9 @@ def test_a_part_of_a_scene_is_in_one_split_and_in_no_other_release(tmp_path):
     first, other = make_picture(tmp_path, 1), make_picture(tmp_path, 2)
     shown = make_question(2, first, "eval")
     scene, apart = (make_signature(show_scene(make_question(3, other, "sft"), part)) for part in (first, other))
-    refused = refuse_across_splits([make_signature(shown), scene], Limits(), None)
+    refused = refuse_elsewhere((), [make_signature(shown), scene], Limits(), None)
     assert {name: each.reason for name, each in refused.items()} == {scene.record_id: "shared-across-splits"}
-    assert refuse_across_splits([make_signature(shown), replace(apart, record_id="q")], Limits(), None) == {}
+    assert refuse_elsewhere((), [make_signature(shown), replace(apart, record_id="q")], Limits(), None) == {}
     held = mark_question(shown.proof, shown.answer, (first,))
     assert list(refuse_apart([scene], held)) == [scene.record_id]
     assert refuse_apart([apart], held) == {}
@@ -104,7 +90,7 @@ def test_a_part_of_a_scene_is_in_one_split_and_in_no_other_release(tmp_path):
 
 def test_questions_of_an_exam_are_counted_in_a_dataset_of_their_own():
     rows = [make_question(n, None, split) for n, split in enumerate(("eval", "sft", "eval", "sft"))]
-    limits = Limits(ReleasesConfig(max_skeleton_share=0.5, max_per_anchor=9))
+    limits = Limits(ReleasesConfig(max_skeleton_share=0.5))
     counted = {}
     for exam in (False, True):
         signatures = [make_signature(row, exam) for row in rows]

@@ -7,22 +7,17 @@ from functools import cache
 import pytest
 
 from pipelines.checks.benchmarks import (
-    WELL_KNOWN,
     Benchmarks,
     count_hits,
     describe_benchmarks,
     find_overlaps,
-    list_unchecked,
     probe_benchmarks,
 )
-from pipelines.checks.limits import Limits
 from pipelines.config.settings import BenchmarkConfig
 from pipelines.errors import ConfigError
 from pipelines.graph.answers import type_reference
 from pipelines.ids import digest_file
-from pipelines.names import split_words
 from pipelines.pictures import PictureStore
-from schemas.manifest import BenchmarkEntry
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
 from tests.pipelines.checks.overlapping import CLEAN, OURS
@@ -129,45 +124,6 @@ def test_each_kind_of_overlap_is_found_alone(tmp_path, number):
         assert (refused[row.record_id].reason in kinds, asked.id in refused[row.record_id].detail) == (True, True)
 
 
-def test_an_answer_alone_is_no_overlap_nor_is_the_entity(tmp_path):
-    _, anchor, node, answer = OURS[0]
-    rows = [ask(1, "Which word is cut into the lintel seen here?", answer, "Nowhere"),
-            ask(2, f"Who keeps {node} in order, as seen here?", "the guild", node),
-            ask(3, f"What stands behind {anchor} here?", "a mill", anchor)]  # fmt: skip
-    assert not list(find_overlaps([make_ours(tmp_path, 0)], open_benchmark(tmp_path / "b", "columns", rows), None))
-
-
-def test_an_answer_is_the_same_in_another_format_and_in_a_sentence(tmp_path):
-    number = next(place for place, row in enumerate(OURS) if row[3] == "14 March 1871")
-    node = OURS[number][2]
-    for kind, answer in (
-        ("exact", "1871-03-14"),
-        ("sentence", "It opened to all on 14 March 1871, so the plate says."),
-    ):
-        rows = [ask(1, f"When did {node} open its gates?", answer)]
-        opened = open_benchmark(tmp_path / kind, "columns", rows)
-        assert [each.kind for each in find_overlaps([make_ours(tmp_path, number)], opened, None)] == ["benchmark-fact"]
-
-
-def test_a_text_that_a_benchmark_asks_of_many_pictures_is_its_template(tmp_path):
-    text, _, _, answer = OURS[0]
-    row = make_ours(tmp_path, 0)
-    for count, kinds in ((2, {"benchmark-question"}), (3, set())):
-        rows = [ask(number, text, answer if not number else f"place {number}") for number in range(count)]
-        opened = open_benchmark(tmp_path / str(count), "columns", rows)
-        found = {each.kind for each in find_overlaps([row], opened, None)}
-        assert (found & {"benchmark-question"}) == kinds
-
-
-def test_a_template_with_another_name_is_another_question(tmp_path):
-    text = "In which year was the architect of the {} that stands in the centre of the picture born?"
-    row = make_ours(tmp_path, 0).model_copy(update={"text": text.format("Orlsund exchange")})
-    other, same = (open_benchmark(tmp_path / name, "columns", [ask(1, text.format(name), "1702")])
-                   for name in ("Velm rotunda", "Orlsund exchange"))  # fmt: skip
-    assert not list(find_overlaps([row], other, None))
-    assert {each.kind for each in find_overlaps([row], same, None)} >= {"benchmark-question", "benchmark-near"}
-
-
 def test_a_long_run_is_an_overlap_whatever_the_answer_where_it_holds_names_or_the_answer_is_not_told(tmp_path):
     run = "the observatory on Hohenried plateau that opened its dome in 1911 for the comet of that year"
     row = make_ours(tmp_path, 0).model_copy(update={"text": f"Who paid for {run} is asked here, and who drew it?"})
@@ -215,35 +171,6 @@ def test_hits_are_counted_by_benchmark_and_kind_and_what_was_not_looked_at_is_na
     assert "not checked: LiveVQA" in table
 
 
-def test_a_well_known_benchmark_counts_as_checked_by_its_name_and_never_by_a_layout():
-    def list_missing(name, layout="columns"):
-        entry = BenchmarkEntry(name=name, layouts=(layout,), digest="", questions=1, unread=0, pictures=0,
-                               pictures_missing=0)  # fmt: skip
-        return set(WELL_KNOWN) - set(list_unchecked([entry]))
-
-    assert list_missing("simple_vqa") == {"SimpleVQA"}
-    assert not list_missing("FVQA-train", "fvqa")
-    assert not list_missing("mmsearch-plus")
-
-
-def test_a_benchmark_under_another_name_is_named_so_and_decides_again(tmp_path):
-    path, _ = publish(tmp_path / "b", "columns", make_clean()[:2])
-    named = [Benchmarks((BenchmarkConfig(name=name, path=(str(path),)),), digest, tmp_path / "notes")
-             for name in ("old", "new")]  # fmt: skip
-    assert [[entry.name for entry in each.entries] for each in named] == [["old"], ["new"]]
-    assert Limits(benchmarks=named[0]).decides != Limits(benchmarks=named[1]).decides
-
-
-def test_a_question_is_about_a_name_that_stands_in_it_whole(tmp_path):
-    number, row = 0, make_ours(tmp_path, 0)
-    _, _, node, answer = OURS[number]
-    asked = {"whole": f"Who keeps {node}?", "longer": f"Who keeps {node}sby?", "start": f"{node}: who keeps it?"}
-    found = {how: {each.kind for each in find_overlaps(
-        [row], open_benchmark(tmp_path / how, "columns", [ask(1, text, answer)]), None)}
-        for how, text in asked.items()}  # fmt: skip
-    assert found == {"whole": {"benchmark-fact"}, "longer": set(), "start": {"benchmark-fact"}}
-
-
 def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
     path, _ = publish(tmp_path, "columns", make_clean()[:2])
     good = BenchmarkConfig(name="b", path=(str(path),))
@@ -263,27 +190,3 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_paid(tmp_path):
             probe_benchmarks([bad])
     with pytest.raises(ConfigError, match="b twice"):
         probe_benchmarks([good, good])
-
-
-def test_other_bytes_of_a_benchmark_are_another_digest(tmp_path):
-    opened = [open_benchmark(tmp_path / name, "columns", rows) for name, rows in (
-        ("a", make_clean()), ("b", make_clean()), ("c", make_clean()[1:]))]  # fmt: skip
-    first, same, other = (each.digests for each in opened)
-    assert first == same != other
-
-
-def test_what_was_read_is_noted_and_read_again_only_where_the_note_is_damaged_or_the_files_are_others(tmp_path):
-    path, pictures = publish(tmp_path / "b", "columns", make_clean()[:2])
-    own = (BenchmarkConfig(name="b", path=(str(path),), images=str(pictures)),)
-    first = Benchmarks(own, digest, tmp_path / "notes").entries
-    (note,) = (tmp_path / "notes").iterdir()
-    read = Benchmarks(own, digest, tmp_path / "notes")
-    assert (read.entries, "_opened" in vars(read)) == (first, False)
-    note.write_text("[{")
-    assert Benchmarks(own, digest, tmp_path / "notes").entries == first
-    path.write_text(path.read_text().splitlines()[0])
-    assert Benchmarks(own, digest, tmp_path / "notes").entries[0].questions == 1
-
-
-def test_letters_of_a_script_without_spaces_are_words():
-    assert split_words("这是什么桥 called Kelm-Bridge?") == ("这", "是", "什", "么", "桥", "called", "kelm", "bridge")

@@ -49,22 +49,10 @@ def test_an_ending_begins_at_a_bridge_that_is_called_by_its_type(ground, stated)
     )
 
 
-def test_no_ending_names_a_node_or_the_picture(ground, stated, quoted, told):
-    for claim in (stated, quoted, told):
-        endings = list_endings(ground.corpus, claim.proof, claim.answer)
-        assert len(endings) == len(claim.proof.hops) - 1
-        assert not [node.title for node in claim.proof.nodes for ending in endings if node.title in ending]
-
-
 def test_an_answer_node_in_a_sentence_is_asked_for_as_the_writer_saw_the_sentence(ground, told):
     (ending,) = list_endings(ground.corpus, told.proof, told.answer)
     line = "In [a year] the mill at [a town] was given to the banker [a person] by ____."
     assert f"the town that fills the blank in the line “{line}” of the article on an unnamed architect" in ending
-
-
-def test_a_question_of_one_hop_has_no_ending(ground):
-    asked = prove(ground, ("Kelm Bridge", "Mira Tolland"), ("architect",), "birth_date", ("",), "When was she born")
-    assert list_endings(ground.corpus, asked.proof, asked.answer) == ()
 
 
 def test_a_sentence_is_probed_for_its_own_page_and_a_relation_for_that_of_the_answer_node(ground, quoted):
@@ -76,12 +64,3 @@ def test_a_sentence_is_probed_for_its_own_page_and_a_relation_for_that_of_the_an
         "the person who was given the mill next to": (numbers[3], numbers[1]),
         "the architect of": (numbers[3],),
     }
-
-
-def test_of_the_answer_nodes_sentence_only_what_the_question_says_is_probed(ground, told):
-    numbers = locate_nodes(ground.corpus, told.proof.nodes)
-    first, second, *_ = list_probes(numbers, "A mill was given to a banker.", told.proof)
-    assert (first.words, second.words) == (
-        "mill was given to banker", "mill was given to banker town established date",
-    )  # fmt: skip
-    assert first.pages == (numbers[2], numbers[1])

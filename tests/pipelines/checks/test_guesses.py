@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.checks.limits import Limits, refuse_across_splits, refuse_gold
+from pipelines.checks.limits import Limits, refuse_elsewhere, refuse_gold
 from pipelines.checks.sets import make_signature
 from pipelines.config.settings import ReleasesConfig
 from schemas.proofs import Count
@@ -31,11 +31,4 @@ def test_evaluation_bears_a_quarter_and_training_a_half_and_what_is_not_counted_
     (signature,) = [sign(1, split, gold)]
     found = refuse_gold([signature], ReleasesConfig())
     assert [each.reason for each in found.values()] == ["guessed-without-picture"] * refused
-    assert refuse_across_splits([signature], Limits(), None) == found
-
-
-def test_a_bound_is_a_setting_and_part_of_what_decides():
-    loose = ReleasesConfig(max_gold_share=1.0)
-    assert refuse_gold([sign(1, "eval", 8)], loose) == {}
-    assert Limits(loose).decides != Limits().decides
-    assert sign(1, "eval", 0, anchors=0).gold_share == 1.0
+    assert refuse_elsewhere((), [signature], Limits(), None) == found

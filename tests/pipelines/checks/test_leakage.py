@@ -1,27 +1,18 @@
 """Names, demonyms, answers and file names in a text (research/quality.md L3, L5); hostile text."""
 
-import time
-import tomllib
 import unicodedata
-from decimal import Decimal
-from importlib import resources
-from timeit import repeat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.leakage import (
-    build_leak_index,
     check_answer,
     check_demonyms,
     check_file_names,
     check_names,
-    find_numbers,
 )
-from pipelines.graph.answers import compare_answers, type_answer
-from pipelines.graph.values import parse_date, parse_number
-from pipelines.names import fold_name
+from pipelines.graph.answers import type_answer
 from schemas.proofs import Answer
 
 NODES = (
@@ -31,8 +22,6 @@ NODES = (
     ("U.N.", "United Orns"),
     ("St. Mary's Church, Tarn", "Orn Church"),
 )
-SOME = ("Kelmor", "kelmor", "the bridge", "KB", "Nice")
-NAMES = st.one_of(st.text(min_size=1, max_size=12), st.sampled_from(SOME))
 QUESTION = "Who designed the bridge that crosses the river near the church in the image?"
 
 
@@ -49,110 +38,47 @@ def test_nothing_to_look_in_or_for_is_unknown(text, names):
     assert check_names(text, names).outcome == "UNKNOWN"
 
 
-@given(
-    st.sampled_from([name for names in NODES for name in names if name[0].isupper() and len(name) > 5]), st.booleans()
-)
-def test_every_long_name_is_found_inside_a_question(name, upper):
-    text = f"Who designed {name.upper() if upper else name.lower()} in the image?"
-    assert not check_names(text, NODES).passed
-
-
-@given(st.text(max_size=40), st.lists(NAMES, min_size=1, max_size=3), st.lists(NAMES, max_size=3))
-def test_more_names_never_turn_a_leak_into_a_pass(text, names, more):
-    before = check_names(f"q {text} {names[-1]}", [names])
-    after = check_names(f"q {text} {names[-1]}", [[*names, *more]])
-    assert before.outcome != "FAIL" or after.outcome == "FAIL"
-
-
-@pytest.mark.parametrize("text", ["in 1932", "on 6 April", "April", "the 5 towers", "19311", "the 1930s"])
-def test_another_date_does_not_alarm(text):
-    assert check_answer(f"What happened {text}?", typed("5 April 1931")).outcome == "PASS"
-
-
-def test_two_hundred_names_are_looked_for_in_a_few_milliseconds():
-    names = [[f"Kelmor{i}x{j} Tarn{j}" for j in range(40)] for i in range(5)]
-    index = build_leak_index(names)
-    assert index.find(QUESTION) == ()
-    # The best of some: a machine may be busy with other things.
-    assert min(repeat(lambda: index.find(QUESTION), timer=time.process_time, number=1)) < 0.01
-
-
 LEAKS = [
     (("Australia Zoo", "Beerwah Reptile Park"), "the Australia-Zoo"), (("Australia Zoo",), "AUSTRALIAZOO"),
-    (("Australia Zoo",), "the Australian zoo's founder"), (("Antonín Dvořák",), "Dvorak’s opera"),
-    (("Antonín Dvořák",), "the DVOŘÁKS"), (("Johann Wolfgang von Goethe",), "the Goethean poem"),
-    (("Johann Wolfgang von Goethe",), "Göthe"), (("Buddha",), "the Buddhist temple"),
     (("Buddhism",), "a Buddhist temple"), (("United Nations", "UN"), "a U.N. agency"),
     (("United Nations",), "a U.N. agency"), (("United Nations",), "the U. N. agency"),
     (("UNESCO", "United Nations Educational, Scientific and Cultural Organization"), "unesco"),
-    (("United Nations Educational, Scientific and Cultural Organization",), "UNESCO"),
     (("St. Mary's Church",), "Saint Marys church"), (("Sainte-Chapelle",), "the Ste Chapelle"),
-    (("Sainte-Marie",), "St Marie"), (("Saint Petersburg",), "St. Petersburg"),
     (("Müller Tower",), "Mueller built it"), (("Mueller Tower",), "Müller built it"),
     (("Øresund Bridge",), "the Oeresund"), (("Åland",), "Aaland"), (("Łódź",), "Lodz"), (("Reykjavík",), "REYKJAVIK"),
-    (("Kelmor Bridge",), "Kel\u200bmor"), (("Kelmor Bridge",), "Кеlmor"), (("Kelmor Bridge",), "K e l m o r"),
-    (("Kelmor Bridge",), "K-e-l-m-o-r"), (("Kelmor Bridge",), "K.e.l.m.o.r."), (("Kelmor Bridge",), "Kel mor"),
     (("Kelmor Bridge",), "Kel-\nmor"), (("Kelmor Bridge",), "Ke1mor"), (("Goethe",), "G0ethe"),
     (("Kelmor Bridge",), "Kel\ufe0fmor"), (("Kelmor Bridge",), "K\u20dde\u20ddl\u20ddm\u20ddo\u20ddr\u20dd"),
-    (("Kelmor Bridge",), "𝓚𝓮𝓵𝓶𝓸𝓻"), (("Kelmor Bridge",), "ᴋᴇʟᴍᴏʀ"), (("Kelmor Bridge",), "🅺🅴🅻🅼🅾🆁"),
     (("Kelmor Bridge",), "Ｋｅｌｍｏｒ"), (("Kelmor Bridge",), "Kelmor%20Bridge"),
-    (("Dvořák Hall",), "Dvo%C5%99%C3%A1k"),
     (("Dvořák Hall",), "Dvo&#345;&aacute;k"), (("Kelmor Bridge",), "Kelmor_Bridge"),
     (("Kelmor Bridge",), "K\u0301elmor"), (("Kelmor Bridge",), "Kel\x00mor"), (("Kelmor Bridge",), "ꮶelmor"),
-    (("Coca-Cola",), "CocaCola"), (("Coca Cola",), "coca-cola"), (("CocaCola",), "Coca Cola"), (("O'Neal",), "ONeal"),
     (("Oneal",), "O'Neal’s house"), (("Xi'an",), "in Xian"), (("Xian",), "in Xi’an"), (("Hawaiʻi",), "Hawaii"),
-    (("The Beatles",), "one Beatle"), (("Beatles",), "the Beatles'"), (("Kennedy",), "the Kennedys"),
-    (("Kennedy",), "the Kennedies"), (("Charles Dickens",), "Dickens' house"),
     (("Charles Dickens",), "Dickens's house"), (("World War II",), "World War Two"),
-    (("World War II",), "World War 2"), (("Henry VIII",), "Henry the Eighth"),
     (("Old Bridge 2",), "the Old Bridge II"), (("Nice", "Nizza"), "in Nice"), (("Nice",), "in Niçe"),
     (("Nice",), "in Νice"), (("Reading, Berkshire",), "the town of Reading"), (("Estonia", "ES"), "code ES."),
-    (("Spain", "🇪🇸"), "flag 🇪🇸 here"), (("Norway", "NO"), "from (NO)"), (("Fo", "Dario Fo"), "by Fo?"),
     (("World Health Organization", "WHO"), "the WHO says"), (("The Who",), "a song by the Who"),
     (("Pirate", "🏴\u200d☠\ufe0f"), "the 🏴\u200d☠\ufe0f flag"), (("東京", "Tokyo"), "where is 東京駅"),
     (("東京スカイツリー",), "東京 スカイツリー"), (("Tokyo (東京)",), "東京"),
     (("กร\u0e38งเทพ",), "ในกร\u0e38งเทพมหานคร"),
-    (("Kelmor",), "东京Kelmor大桥"), (("서울",), "서울에서"), (("Москва",), "город Москва"),
     (("Mark Twain", "Samuel Langhorne Clemens"), "Mr Clemens"), (("John Fitzgerald Kennedy",), "J.F.K."),
-    (("John Fitzgerald Kennedy",), "JFK"), (("British Broadcasting Corporation",), "BBC"),
     (("Kelmor (river)",), "the Kelmor's mouth"), (("Mount Wood",), "Mt. Wood"), (("Fort Wood",), "Ft. Wood"),
     (("Netherlands",), "a Dutch painter"), (("Kingdom of the Netherlands",), "the Dutchman"),
-    (("Switzerland",), "the Swiss bank"), (("Denmark",), "Danish"), (("Italy",), "ITALIAN"),
     (("France",), "a Frenchwoman"), (("Poland",), "the Polish king"), (("London",), "a Londoner"),
-    (("Vienna",), "Viennese waltz"), (("Manchester",), "the Mancunian band"), (("Karl Marx",), "the Marxist"),
-    (("Isaac Newton",), "Newtonian"), (("Confucius",), "Confucian"), (("Plato",), "Platonic"),
-    (("Aristotle",), "Aristotelian"), (("Franz Kafka",), "kafkaesque"), (("New Zealand",), "a New Zealander"),
     (("China",), "Sino-Indian war"), (("Kelmor",), "Kelmorian"), (("Ostrania",), "the Ostranian painter"),
     (("Goethe",), "G\u200boethean"), (("Sikhism",), "Sikh"), (("Israel",), "Israelis"),
-    (("Amsterdam",), "Amsterdammers"), (("Panama",), "Panamanian"), (("Cuba",), "Cubans"),
-    (("Iceland",), "Icelandic"), (("Galileo",), "Galilean"), (("Quebec",), "Québécois"),
-    (("Copernicus",), "Copernican"), (("Shakespeare",), "Shakespearean"), (("Lake Geneva",), "Genevan"),
     (("Corsica",), "Corsicans"), (("Bank of England",), "Anglo-Saxon"), (("Siena",), "Sienese"),
     (("Darwin",), "Darwinism"), (("Martin Luther",), "Lutheran"),
 ]  # fmt: skip
 CLEAN = [
     (("Nice", "Nizza"), "a nice old bridge"), (("Reading, Berkshire",), "the reading room"),
     (("Norway", "NO"), "No one"), (("Norway", "NO"), "with no roof"), (("Indiana", "IN"), "In which town"),
-    (("Helium", "He"), "He was born where"), (("Spain", "ES", "🇪🇸"), "yes, in the west"),
     (("Spain", "🇪🇸"), "the flag 🇩🇪🇸🇪"), (("Fo",), "for the food"), (("The Who",), "Who built the tower"),
-    (("The Who",), "the man who built it"), (("?",), "what is it?"), (("Canada", "CAN"), "can it be seen"),
     (("Who", "WHO"), "who is"), (("Italy",), "the Gothic organic vital"), (("Goethe",), "gothic"),
-    (("Marin County",), "the marine museum"), (("Organ Pipe",), "organic farm"),
     (("Titan (moon)",), "titanic effort"), (("Rome",), "the romantic garden"), (("Paris",), "the parish church"),
-    (("Poland",), "to polish the floor"), (("Poland",), "a pole"), (("Kelmor Bridge", "KB"), "the kb of data"),
     (("Kelmor",), "kelm rock"), (("Ana Dvořák",), "in AD 79"), (("Brel Castle",), "in 44 BC"),
-    (("Union Station",), "in the U.S. west"), (("Iron Tower",), "it is"), (("Orn",), "born torn horn"),
     (("Kelmor Bridge", "the bridge", "bridge"), "the bridge"), (("August Strindberg",), "in August"),
-    (("May Kelmor",), "in May"), (("Bath",), "the bath house"), (("Mobile, Alabama",), "a mobile crane"),
-    (("Orange",), "an orange roof"), (("Cork",), "made of cork"), (("Robin Williams",), "named after William"),
-    (("Mercury",), "the tourist boat"), (("Tours",), "guided tours"), (("Chad",), "the charity"),
     (("Turkey",), "the turkey farm"), (("Saint Kelmor",), "the saint's day"), (("John Smith",), "the smithy"),
-    (("Georgia",), "the gorge"), (("World War II",), "the two world fairs"), (("Henry VIII",), "the eighth king"),
     (("United Nations",), "the united front"), (("Iran",), "the i"), (("Denmark",), "the mark of the den"),
-    (("Victoria Bridge",), "the victory column"), (("Bosnia",), "the boss"),
-    (("Museum of Kelmor",), "the museum of art"), (("Johann Bach",), "the bachelor"), (("Berlin",), "the Bern liner"),
     (("Peter Stone",), "stone bridge"), (("George Kelm",), "a Georgian house"), (("China",), "the chin"),
-    (("Ireland",), "the fire land"), (("Magnet Cove",), "a magnetic field"), (("Park Güell",), "the parking place"),
 ]  # fmt: skip
 
 
@@ -198,33 +124,21 @@ def test_every_regular_demonym_is_found(name, suffix, change):
     assert check_demonyms(text, ((f"Castle of {name}",),)).code == "demonym-leak"
 
 
-@given(INVENTED, INVENTED, st.sampled_from("ian ese er ean ish".split()))
-def test_more_names_never_turn_a_demonym_into_a_pass(name, other, suffix):
-    text = f"Who is the {name + suffix} painter?"
-    assert check_demonyms(text, ((name, other),)).outcome == check_demonyms(text, ((name,),)).outcome == "FAIL"
-
-
 TOLD = {
     "5 April 1931": ["in 1931", "the fifth of April", "April the fifth", "April 5", "5th day of April", "1931.04.05",
         "5/4/31", "31-04-05", "19310405", "'31", "nineteen thirty-one", "nineteen hundred and thirty-one", "MCMXXXI",
         "mcmxxxi", "1 9 3 1", "l931", "in 19\u200b31", "１９３１", "1931/04/05", "5.IV.1931", "Apr. 5th", "April, 5"],
     "9 September 1905": ["nineteen oh five", "nineteen-oh-five", "9 Sept", "ninth of September", "Sep 9"],
-    "31 May 1870": ["the thirty-first of May", "31st May", "May thirty-one"],
     "1,204": ["1204", "1 204", "1'204", "1.204", "1_204", "twelve hundred and four",
         "one thousand two hundred and four", "MCCIV", "1204th", "1,204.0", "1.204,0"],
     "320 m": ["1,050 ft", "1050 feet", "0.32 km", "320m", "350 yards", "three hundred and twenty",
         "one thousand and fifty feet", "320th", "32,000 cm", "0.199 mi"],
     "1.88 m": ["6 ft 2 in", "6'2\"", "6 feet 2 inches", "188 cm", "1,88 m", "74 inches"],
     "72 kg": ["159 lb", "158.7 pounds", "72,000 g", "11 st 5 lb", "LXXII"],
-    "12 m": ["39 ft", "39.4 feet", "13.1 yards"],
-    "50 km2": ["5,000 ha", "19.3 sq mi", "12,355 acres", "5000 hectares"],
     "45 %": ["0.45", "forty-five percent", "45 per cent", "45%", "9/20"],
     "3.5 kg": ["3,5", "3 1/2", "three and a half", "3½", "7/2", "7.7 lb"],
     "9,000,000": ["9 million", "9M", "9 mn", "90 lakh", "9×10^6", "9e6", "9.000.000", "nine million"],
-    "36": ["three dozen", "thirty-sixth", "XXXVI", "36th"], "30": ["thirtieth"],
-    "100": ["hundredth", "a hundred", "C. hundred"], "20 °C": ["68 °F", "293 K", "twenty"],
     "United Nations": ["U.N.", "united-nations"], "Florence": ["Florentine", "FLORENCE"],
-    "pale blue": ["pale-blue", "PALE BLUE", "paleblue"], "Ana Dvořák": ["Dvorak", "Dvořák, Ana"],
     "The Hague": ["Hague", "the hague"],
 }  # fmt: skip
 FILE_NODES = (("Kelmor Bridge", "KB"), ("Ana Dvořák",))
@@ -250,59 +164,6 @@ def test_a_file_name_that_tells_a_node_or_the_answer_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["File:Old_view_01.jpg", "https://x.example/a/a7/320px-Tarn%20Castle.jpg", "IMG_20190405.jpg", "Tarn in the fog"],
-)
-def test_a_file_name_of_something_else_passes(name):
-    assert check_file_names((name,), FILE_NODES, typed("granite")).outcome == "PASS"
-
-
-def test_the_host_of_a_picture_names_no_entity():
-    parliament = (("House of Commons", "Commons"),)
-    host, path = "https://commons.wikimedia.org/wiki/File:Old_view.jpg", "https://x.example/wiki/File:Commons_1900.jpg"
-    assert check_file_names((host,), parliament, typed("granite")).outcome == "PASS"
-    assert check_file_names((path,), parliament, typed("granite")).code == "file-leak"
-
-
-def test_words_of_the_anchor_and_type_words_are_known():
-    names = (("Xan Tannery",),)
-    assert check_file_names(("Tarn_Tannery.jpg",), names, typed("granite")).outcome == "FAIL"
-    known = frozenset({"tarn", "tannery"})
-    assert check_file_names(("Tarn_Tannery.jpg",), names, typed("granite"), known).outcome == "PASS"
-
-
-RAW = tomllib.loads(resources.files("pipelines.checks").joinpath("data/demonyms.toml").read_text("utf-8"))
-KNOWN = [
-    (name, demonym) for group in ("places", "people") for name, row in RAW[group].items() for demonym in row.split(", ")
-]
-
-
-def check(text, *names, types=frozenset()):
-    return check_demonyms(f"Who is the {text} of the image?", (names,), types)
-
-
-def test_every_demonym_of_the_table_is_found():
-    assert [(name, demonym) for name, demonym in KNOWN if check(demonym, name).outcome != "FAIL"] == []
-
-
-def test_the_realm_of_a_ruler_and_a_peninsula_tell_no_name():
-    assert check("English king", "Henry VIII of England").outcome == "PASS"
-    assert check("American president", "President of the United States").outcome == "FAIL"
-    assert check("Irish parliament", "Republic of Ireland").outcome == "FAIL"
-    assert check("Iberian land", "Spain").outcome == "PASS"
-
-
-def test_the_table_is_large_and_gives_each_demonym_to_a_name_once():
-    folded = [(fold_name(name), fold_name(demonym)) for name, demonym in KNOWN]
-    assert len(folded) == len(set(folded)) > 300
-
-
-def test_an_ordinary_word_of_the_table_is_never_derived_by_rule():
-    words = RAW["ordinary"].split()
-    assert [word for word in words if check(word, f"Xan {word[:4].capitalize()}").outcome != "PASS"] == []
-
-
-@pytest.mark.parametrize(
     ("answer", "text"), [("Switzerland", "Swiss"), ("Vask Tarnov", "Tarnovian"), ("Italy", "Italians")]
 )
 def test_a_demonym_of_the_answer_is_the_answer(answer, text):
@@ -311,39 +172,8 @@ def test_a_demonym_of_the_answer_is_the_answer(answer, text):
     assert check_answer("Where did the Belgians live?", typed).outcome == "PASS"
 
 
-PIECES = st.sampled_from([
-    ".", ",", " ", "-", "(", ")", "'", "/", "_", "\n", "\u200b", "\ud7af", "12", "345", "000", "5", "1931", "\u0663",
-    "\u00b2", "\u216b", "\u00bd", " thousand", " m\u0131llion", " billion", "hundred", " and ", "XIV", " Apr\u0131l ",
-    " au\u017fust ", " May ", "BC", "AD ", "st", "km", "$", "US$", "\u212a", "inf", "nan", "E9", "\u0e17", "the ",
-    "U.N.",
-])  # fmt: skip
-TEXT = st.one_of(st.text(max_size=30), st.lists(st.one_of(PIECES, st.text(max_size=2)), max_size=9).map("".join))
-KIND = st.sampled_from(["date", "number", "name", "string"])
-
-
 def make_answer(kind, value, surface):
     return Answer(type=kind, value=value, precision="", unit="", surface=surface, aliases=(value + surface,), key=value)
-
-
-@given(TEXT)
-def test_any_text_can_be_looked_through_for_numbers(text):
-    assert all(number >= 0 for number in find_numbers(text))
-
-
-@given(TEXT, st.lists(st.lists(TEXT, max_size=3), max_size=3))
-def test_any_text_can_be_checked_for_any_names(text, names):
-    assert check_names(text, names).outcome in ("PASS", "FAIL", "UNKNOWN")
-
-
-@given(TEXT, st.lists(st.lists(TEXT, max_size=3), max_size=3))
-def test_any_text_can_be_checked_for_any_demonyms(text, names):
-    assert check_demonyms(text, names).outcome in ("PASS", "FAIL", "UNKNOWN")
-
-
-@given(st.lists(TEXT, max_size=3), st.lists(st.lists(TEXT, max_size=2), max_size=2), KIND, TEXT)
-def test_any_file_names_can_be_checked_for_any_names_and_answer(files, names, kind, value):
-    answer = make_answer(kind, value, value)
-    assert check_file_names(files, names, answer).outcome in ("PASS", "FAIL", "UNKNOWN")
 
 
 @pytest.mark.parametrize(
@@ -355,47 +185,6 @@ def test_a_long_text_of_one_kind_is_read_to_its_end(unit):
     assert check_names(text, names).code == "alias-leak"
     assert check_demonyms(text, names).code == "demonym-leak"
     assert check_answer(text, type_answer("7 m", "", "label")).code == "answer-leak"
-
-
-@given(TEXT, KIND, TEXT, TEXT)
-def test_any_text_can_be_checked_for_and_compared_with_any_answer(text, kind, value, surface):
-    answer = make_answer(kind, value, surface)
-    assert check_answer(text, answer).outcome in ("PASS", "FAIL", "UNKNOWN")
-    assert compare_answers(text, answer) in ("correct", "incorrect", "unscored")
-
-
-@given(TEXT, TEXT, TEXT)
-def test_any_value_can_be_typed_and_is_right_by_its_own_words(text, iso, relation):
-    answer = type_answer(text, iso, relation)
-    assert answer is None or compare_answers(answer.surface, answer) == "correct"
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("12.345.678 people", 12_345_678), ("12.345", 12_345), ("12,345.6", "12345.6"), ("3 Million", 3_000_000),
-        ("12.345,6", "12345.6"), ("1,5", "1.5"), ("12,34,567", 1_234_567), ("1_204", 1204), ("3\u00bd", "3.5"),
-        ("two and a half", "2.5"), ("9\u00d710^6", 9_000_000), ("4 dozen", 48), ("l93l", 1931), ("1 9 3 1", 1931),
-        ("forty-second", 42), ("fortieth", 40), ("nineteen oh five", 1905), ("mcmxxxi", 1931),
-        ("2.5 crore", 25_000_000),
-        ("one " * 40 + "seven hundred and twelve", 712),
-    ],
-)  # fmt: skip
-def test_grouped_numbers_are_read_in_every_way(text, number):
-    assert Decimal(number) in find_numbers(text)
-
-
-def test_a_number_of_very_many_digits_is_no_accident():
-    assert find_numbers("9" * 300_001 + " million")
-
-
-@pytest.mark.parametrize("text", ["5 Au\u017fust 1931", "Apr\u0131l 1931", "5 Apr\u0130L 1931"])
-def test_a_month_in_letters_that_only_look_alike_is_no_date(text):
-    assert parse_date(text) is None
-
-
-def test_a_scale_in_letters_that_only_look_alike_scales_nothing():
-    assert getattr(parse_number("3 m\u0131llion"), "value", "3") == "3"
 
 
 @pytest.mark.parametrize(("kind", "value"), [("number", "about 3"), ("date", "spring")])

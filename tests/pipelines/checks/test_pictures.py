@@ -1,5 +1,4 @@
 import io
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -7,18 +6,16 @@ from random import Random
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image
 
 from pipelines.checks.pictures import (
     Copy,
     Plainness,
     check_copies,
-    check_parts,
     check_picture,
     check_simple,
     check_use,
     classify_licence,
-    count_palette,
     find_telling_word,
     judge_plainness,
     rate_ease,
@@ -26,8 +23,6 @@ from pipelines.checks.pictures import (
 from pipelines.pictures import compute_phash, measure_distance
 from pipelines.services.protocols import ImageHit
 from pipelines.toy.pictures import SIMPLE
-from pipelines.toy.publishing import write_world
-from pipelines.toy.world import WorldConfig
 
 FREE = [
     "CC BY-SA 4.0", "CC BY 2.0", "cc-by-sa-3.0", "CC0", "CC0 1.0", "CC0 1.0 Universal", "CC-Zero", "Public domain",
@@ -57,14 +52,6 @@ def test_a_licence_is_free_or_forbids_use_or_is_not_recognised(licences, kind, o
     results = [check_picture(800, 600, name, 512) for name in licences]
     assert {result.outcome for result in results} == {outcome}
     assert {result.code for result in results} == {"" if outcome == "PASS" else "picture-not-free"}
-
-
-@pytest.mark.parametrize(
-    ("size", "outcome"), [((512, 512), "PASS"), ((800, 511), "FAIL"), ((511, 800), "FAIL"), ((0, 800), "UNKNOWN")]
-)
-def test_the_shorter_side_decides_whether_a_picture_is_too_small(size, outcome):
-    result = check_picture(*size, "CC0", 512)
-    assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-too-small")
 
 
 def shelve(*rows):
@@ -127,23 +114,6 @@ def join(columns, rows, gap, parts):
     return whole
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(2, 1), (1, 2), (2, 2)])
-@pytest.mark.parametrize("gap", [0, 6])
-@pytest.mark.parametrize("last", [False, True])
-def test_a_montage_is_known_by_any_of_its_parts(columns, rows, gap, last):
-    parts = [paint(seed) for seed in range(10, 10 + columns * rows)]
-    shelf = shelve(("b.jpg", ("Other",), compute_phash(encode(parts[-1 if last else 0]))))
-    data = encode(join(columns, rows, gap, parts), "JPEG", quality=85)
-    result = check_parts(data, "Kelm", shelf)
-    assert (result.outcome, result.code) == ("FAIL", "picture-ambiguous")
-    assert check_parts(data, "Other", shelf).passed
-
-
-def test_a_picture_of_its_own_is_no_montage():
-    shelf = shelve(*((f"{seed}.jpg", (str(seed),), compute_phash(encode(paint(seed)))) for seed in range(2, 40)))
-    assert check_parts(encode(paint(1)), "Kelm", shelf).passed
-
-
 def hit(title, distance):
     return ImageHit(f"https://example.org/{title}", title, "", distance)
 
@@ -161,7 +131,6 @@ def test_ease_is_the_anchors_place_among_the_hits(hits, ease):
 
 ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data"))
-PHOTOGRAPHS = DATA / "enwiki-slice" / "images"
 PHOTOGRAPH = Plainness(drawn=0.5, flat=0.2, sharp=0.05, abrupt=0.05, edges=0.2)
 
 
@@ -195,66 +164,18 @@ def test_plain_drawings_are_refused_in_whatever_format_and_size(name):
     assert found.count("picture-too-simple") >= 0.9 * len(found)
 
 
-@pytest.mark.slow
-def test_pictures_of_the_toy_world_pass_unless_they_were_drawn_simple(tmp_path):
-    write_world(tmp_path / "world", WorldConfig(entities=300, seed=5))
-    truth = (tmp_path / "world" / "truth" / "pictures.jsonl").read_text().splitlines()
-    images, refused, simple = tmp_path / "world" / "images", set(), set()
-    for row in map(json.loads, truth):
-        if not check_simple((images / row["file"]).read_bytes(), (row["file"],)).passed:
-            refused.add(row["file"])
-        if row["simple"]:
-            simple.add(row["file"])
-    assert simple
-    assert len(simple - refused) <= 0.05 * len(simple), simple - refused
-    assert len(refused - simple) <= 0.01 * len(truth), refused - simple
-
-
-@pytest.mark.skipif(not PHOTOGRAPHS.exists(), reason="no photographs at hand")
-def test_photographs_pass_in_colour_and_in_grey():
-    for path in sorted(PHOTOGRAPHS.glob("*.png")):
-        with Image.open(path) as opened:
-            grey = opened.convert("L").resize((800, 600))
-        assert check_simple(path.read_bytes(), (path.name,)).passed, path.name
-        assert check_simple(encode(grey, "JPEG"), ()).passed, path.name
-
-
 @pytest.mark.parametrize(
     ("change", "refused"),
     [
         ({}, False), ({"edges": 0.0059}, True), ({"edges": 0.006}, False),
         ({"drawn": 0.99, "abrupt": 0.14, "sharp": 0.0}, True),
-        ({"drawn": 0.9899, "abrupt": 0.14, "sharp": 0.0}, False),
         ({"drawn": 0.99, "abrupt": 0.1399, "sharp": 0.0}, False),
-        ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.20}, True),
-        ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.1999}, False),
         ({"flat": 0.80, "abrupt": 0.14, "sharp": 0.0}, True), ({"flat": 0.7999, "abrupt": 0.14, "sharp": 0.0}, False),
         ({"drawn": 1.0, "flat": 1.0}, False), ({"sharp": 1.0, "abrupt": 1.0}, False),
     ],
 )  # fmt: skip
 def test_each_measure_decides_at_its_limit(change, refused):
     assert judge_plainness(replace(PHOTOGRAPH, **change)).passed is not refused
-
-
-def test_objects_cut_out_on_an_even_ground_pass_as_a_rule():
-    rng = np.random.default_rng(4)
-    refused = 0
-    for _ in range(40):
-        blocks = rng.integers(0, 255, (12, 12, 3), dtype=np.uint8)
-        shape = Image.new("L", (500, 500))
-        ImageDraw.Draw(shape).ellipse((20, int(rng.integers(10, 150)), 480, 480), fill=255)
-        ground = Image.new("RGB", (800, 700), (255, 255, 255) if rng.random() < 0.5 else (235, 236, 230))
-        soft = shape.filter(ImageFilter.GaussianBlur(1.2))
-        ground.paste(Image.fromarray(blocks).resize((500, 500), Image.Resampling.BICUBIC), (150, 100), soft)
-        refused += not check_simple(encode(ground, "JPEG"), ()).passed
-    assert refused <= 4
-
-
-def test_a_palette_of_few_colours_is_refused():
-    for colours, passed in ((33, True), (32, False)):
-        palette = encode(scene().quantize(colours, dither=Image.Dither.FLOYDSTEINBERG))
-        assert count_palette(palette) == colours
-        assert check_simple(palette, ()).passed is passed
 
 
 @pytest.mark.parametrize(
@@ -270,23 +191,3 @@ def test_a_palette_of_few_colours_is_refused():
 def test_what_a_file_says_that_it_is_counts(told):
     assert find_telling_word((told,))
     assert check_simple(encode(scene()), ("picture", told)).code == "picture-too-simple"
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        "Flag Fen in spring.jpg", "Grey seal on Kelm.jpg", "Mapledale.jpg", "Logograph Tower.jpg",
-        "Icon of Saint Nicholas.jpg", "Postkarte Kelm.jpg", "Armstrong Coates.jpg", "Flagship at sea.jpg",
-        "Logos/Bridge at Kelm.jpg", "",
-    ],
-)  # fmt: skip
-def test_names_that_only_sound_like_it_do_not(told):
-    assert find_telling_word((told,)) == ""
-
-
-def test_what_cannot_be_decoded_is_unknown():
-    buffer = io.BytesIO()
-    scene().save(buffer, "JPEG")
-    for data in (b"not a picture", buffer.getvalue()[:400]):
-        result = check_simple(data, ())
-        assert (result.outcome, result.code) == ("UNKNOWN", "picture-too-simple")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pipelines.checks.propositions import Claim, ProseReader, is_single_valued, list_claims, list_reading_problems
+from pipelines.checks.propositions import Claim, ProseReader, list_claims, list_reading_problems
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.query import Indexes
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -86,16 +86,6 @@ def test_the_same_entity_by_any_of_its_names_passes(read, value):
     assert reading.propositions[0].likeness == "same"
 
 
-@pytest.mark.parametrize("value", ["unclear", "her sister", "Sten Fosk", "Ada"])
-def test_who_cannot_be_told_is_unknown(read, value):
-    result, _, _ = read("spouse", say("His first spouse", value))
-    assert (result.outcome, result.code) == ("UNKNOWN", "multi-valued")
-
-
-def test_a_place_that_holds_the_place_is_no_second_one(read):
-    assert read("birth_place", say("near Ostrel", "Valdonia"))[0].passed
-
-
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [
@@ -108,62 +98,25 @@ def test_of_a_relation_that_often_has_several_values_silence_is_no_evidence(read
     assert read("children", reply)[0].outcome == outcome
 
 
-def test_silence_is_evidence_for_other_relations_once_the_page_was_read(read):
-    assert read("spouse", say_nothing)[0].passed
-
-
-@pytest.mark.parametrize(
-    ("key", "single"), [("birth_place", True), ("mother", True), ("spouse", False), ("sons", False)]
-)
-def test_some_relations_have_one_value(key, single):
-    assert is_single_valued(key) == single
-
-
 @pytest.mark.parametrize(
     ("relation", "value", "outcome", "code"),
     [
         ("birth_date", "2 April 1871", "PASS", ""),
-        ("birth_date", "April 2nd, 1871", "PASS", ""),
         ("birth_date", "1871", "UNKNOWN", "answer-unconfirmed"),
-        ("birth_date", "the 1870s", "UNKNOWN", "answer-unconfirmed"),
         ("birth_date", "3 April 1871", "FAIL", "answer-disputed"),
-        ("birth_date", "1872", "FAIL", "answer-disputed"),
         ("birth_date", "the 1880s", "FAIL", "answer-disputed"),
-        ("birth_date", "the spring of that year", "UNKNOWN", "answer-disputed"),
         ("birth_date", "not 2 April 1871", "FAIL", "answer-disputed"),
-        ("birth_date", "not 1875", "UNKNOWN", "answer-unconfirmed"),
         ("material", "granite, from Valdonia", "PASS", ""),
-        ("material", "granite, and marble", "UNKNOWN", "answer-unconfirmed"),
         ("height", "412 metres", "PASS", ""),
-        ("height", "four hundred and twelve metres", "PASS", ""),
         ("height", "1,352 ft", "PASS", ""),
-        ("height", "about 400 m", "UNKNOWN", "answer-unconfirmed"),
         ("height", "about 300 m", "FAIL", "answer-disputed"),
         ("height", "380 m", "FAIL", "answer-disputed"),
-        ("height", "a fair stretch", "UNKNOWN", "answer-disputed"),
-        ("material", "Granite", "PASS", ""),
         ("material", "grey granite", "UNKNOWN", "answer-unconfirmed"),
-        ("material", "brick", "FAIL", "answer-disputed"),
     ],
 )  # fmt: skip
 def test_an_answer_is_held_to_what_the_prose_says(read, relation, value, outcome, code):
     result, _, _ = read(relation, say("Nothing else" if relation == "material" else "Marn", value))
     assert (result.outcome, result.code) == (outcome, code)
-
-
-def test_another_value_of_another_time_is_unknown(read):
-    result, _, _ = read("height", say("rises to", "380 m", when="until 1920"))
-    assert (result.outcome, result.code) == ("UNKNOWN", "answer-disputed")
-
-
-def test_silence_passes_where_no_more_is_asked_than_that_nothing_contradicts(read):
-    assert read("height", say_nothing)[0].code == "answer-unconfirmed"
-    assert read("height", say_nothing, "uncontradicted")[0].passed
-
-
-def test_words_that_do_not_stand_in_the_sentence_are_unknown(read):
-    result, _, _ = read("height", say("is 412 m high", "412 m"))
-    assert (result.outcome, result.code) == ("UNKNOWN", "answer-unconfirmed")
 
 
 @pytest.mark.parametrize("reply", ["", "no JSON", '{"propositions": 3}'])
@@ -182,11 +135,6 @@ def test_the_reader_sees_the_field_and_the_sentences_and_nothing_of_the_infobox(
     _, _, (dated,) = read("birth_date", say_nothing)
     assert [text for text in dated.inputs.sentences if "knot" in text or "light of day" in text]
     assert not [text for text in dated.inputs.sentences if "granite" in text and "4" not in text]
-
-
-def test_a_page_and_field_make_one_request_whatever_asks(read):
-    first, second = (read("height", say_nothing, mode)[2] for mode in ("required", "uncontradicted"))
-    assert first[0].inputs == second[0].inputs
 
 
 @pytest.fixture(scope="module")
@@ -223,13 +171,3 @@ def test_a_reading_that_was_edited_is_named_without_a_model(demo_ground, row, ch
     first, *others = row.proof.page_readings
     edited = first.model_copy(update={"propositions": (first.propositions[0].model_copy(update=change),)})
     assert problem in " ".join(find(demo_ground, row, page_readings=(edited, *others)))
-
-
-def test_readings_that_are_missing_or_of_other_sentences_are_named(demo_ground, row):
-    first, *others = row.proof.page_readings
-    assert "readings for" in find(demo_ground, row, page_readings=tuple(others))[0]
-    other = first.model_copy(update={"sentences": "0" * 64})
-    assert "other sentences" in find(demo_ground, row, page_readings=(other, *others))[0]
-    silent = first.model_copy(update={"propositions": ()})
-    strict = row.proof.thresholds.model_copy(update={"agreement": "required"})
-    assert "answer-unconfirmed" in find(demo_ground, row, page_readings=(silent, *others), thresholds=strict)[0]

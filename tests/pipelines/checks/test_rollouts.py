@@ -1,13 +1,8 @@
 """What the rejection cascade finds in a rollout."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.agent.dialects import DIALECTS
-from pipelines.agent.transcript import Turn, render_turn
 from pipelines.checks.rollouts import (
-    LONGEST_END,
     check_claims,
     check_contamination,
     check_images,
@@ -15,14 +10,13 @@ from pipelines.checks.rollouts import (
     check_path,
     check_repetition,
     check_sought,
-    check_support,
     check_tool_errors,
     check_turns,
     find_support,
     fold_words,
     locate_answer,
 )
-from schemas.datasets import RolloutImage, SearchResult
+from schemas.datasets import RolloutImage
 from schemas.proofs import Answer
 from tests.pipelines.checks.walking import (
     ANSWER,
@@ -59,16 +53,12 @@ def judge(thought, text="5 April 1204", **settings):
     "thought",
     [
         "So it is 5 April 1204.", "It was founded on April 5th, 1204, as the page says.",
-        "Ana Kovač was born in Marlow; Kelm Bridge is hers.", "Kovač’s town, Marlow, was founded then.",
         "According to Wikipedia, Saint John Hospital opened in December 1881.",
-        "St. John Hospital of J.R. Oder it is.", "For it was J. R. Oder who came, by the St. John Hospital.",
         "The US Embassy dates from the 1950s, the 20th century.",
         "Velm has 12500 people, 3,500,000 trees and 12 bells.", "The tower is 320 metres (0.32 km) high.",
         "Between 1881 and 1956 lie 75 years.", "Step 1 led to img_1 and 7 hits; see https://example.org/Nowhere_99.",
         "Opening the page helped. Nothing else did. I am sure.",
-        "Engineer Ana Kovač of Marlow and the Kelm Bridge of Velm.", "ANA KOVAČ, that is.",
         "I am 100% sure. Confidence: 95 %. I'm 99 percent certain, with a confidence level of 90%.",
-        "## Summary\nBased on the Image Search Results, it is Kelm Bridge.",
         "The User asks for the Town. The JSON result and the Infobox say so. Let me VERIFY: yes.", "",
     ],
 )  # fmt: skip
@@ -93,25 +83,9 @@ def test_a_claim_that_nothing_shows_is_named(thought, claim):
     assert repr(claim) in result.detail
 
 
-@pytest.mark.parametrize(
-    "said",
-    ["Kelm of ", "Kelm and ", "Ana Kovač, and ", "THE A ", "A. ", "Marlow ", "5 April 1204, ", "12,500 ", "The "],
-)
-def test_a_model_that_is_caught_in_a_loop_is_looked_through_to_its_end(said):
-    thought = (said * LONGEST_END)[: LONGEST_END - 100]
-    assert judge(thought).outcome in ("PASS", "FAIL")
-    assert not judge(f"{thought}. It was built by Hans Oder.").passed
-
-
 @pytest.mark.parametrize("check", [check_contamination, check_turns, check_jumps])
 def test_a_clean_rollout_passes(check):
     assert check(walk()).passed
-
-
-def test_a_visit_to_a_dataset_contaminates_even_where_it_was_refused():
-    refused = see("May not be read.", ok=False, error="blocked-host", flags=("dataset-host",))
-    result = check_contamination(walk(*replace_step(2, call("visit", refused, url="https://e.org/x"))))
-    assert (result.outcome, result.detail) == ("FAIL", "step 2: dataset-host")
 
 
 @pytest.mark.parametrize(
@@ -126,12 +100,6 @@ def test_a_visit_to_a_dataset_contaminates_even_where_it_was_refused():
 def test_a_flag_that_the_row_lacks_is_found_again(text, flag):
     step = call("visit", see(text), url="https://e.org/x")
     assert flag in check_contamination(walk(CLEAN[0], step, answer())).detail
-
-
-def test_half_of_the_question_with_the_answer_is_a_copy_of_both():
-    reworded = "When was the birthplace of the person, and the bridge in the image founded? On 5 April 1204."
-    assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded), answer())).code == "contaminated"
-    assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded.replace("1204", "1207")), answer())).passed
 
 
 @pytest.mark.parametrize(
@@ -153,14 +121,6 @@ def test_a_link_that_was_not_seen_is_named(steps, missing):
     assert missing in result.detail
 
 
-def test_a_failed_call_shows_no_page():
-    blind = [
-        step.model_copy(update={"observation": step.observation.model_copy(update={"ok": False})})
-        for step in CLEAN[:-1]
-    ]
-    assert not check_path(walk(*blind, answer())).passed
-
-
 BAD_TURN = call("visit", see("That is no turn.", ok=False, error="bad-turn")).model_copy(
     update={"tool": "", "arguments": "", "thought": "", "reply": "I will look."}
 )
@@ -175,11 +135,8 @@ def change(step, **changes):
     [
         (replace_step(2, change(CLEAN[2], reply=CLEAN[2].reply.replace("</think>", ""))), "step 2: the tags are"),
         (replace_step(2, change(CLEAN[2], tool="visit")), "step 2: the step is not what its reply says"),
-        (replace_step(2, change(CLEAN[2], thought="Another.")), "step 2: the step is not what its reply says"),
         (replace_step(2, change(CLEAN[2], observation=None)), "step 2: a step before the answer must be a call"),
-        (replace_step(2, answer()), "step 2: a step before the answer must be a call"),
         (replace_step(2, fail("dance", "unknown-tool")), "step 2: dance: unknown-tool"),
-        (replace_step(2, fail("visit", "bad-arguments")), "step 2: visit: bad-arguments"),
         (replace_step(2, BAD_TURN), "step 2: the tags are absent"),
     ],
 )
@@ -189,29 +146,11 @@ def test_one_malformed_step_is_named(steps, problem):
     assert result.detail.startswith(problem)
 
 
-def test_an_answer_that_is_not_the_last_replys_is_refused():
-    assert "the last reply answers '5 April 1204'" in check_turns(walk(answer="1204")).detail
-
-
-@pytest.mark.parametrize("name", [name for name in DIALECTS if name != "synth"])
-def test_a_rollout_is_held_to_its_own_dialect(name):
-    page = CLEAN[1]
-    turn = Turn("So.", answer="5 April 1204")
-    last = change(answer(), thought="So.", reply=render_turn(turn, DIALECTS[name]))
-    assert check_turns(walk(last, dialect=name, answer="5 April 1204")).passed
-    assert not check_turns(walk(last, dialect="nobody", answer="5 April 1204")).passed
-    if last.reply != render_turn(turn):
-        assert not check_turns(walk(last, answer="5 April 1204")).passed
-    assert page.tool == "visit"
-
-
 def test_errors_one_after_the_other_are_fatal_at_their_number():
     two = (fail(url="a"), fail(url="b"))
     assert check_tool_errors(walk(*two, CLEAN[1], fail(url="c"), answer())).passed
     result = check_tool_errors(walk(CLEAN[0], *two, fail(url="c"), answer()))
     assert (result.outcome, result.code) == ("FAIL", "tool-errors")
-    assert not check_tool_errors(walk(*two, answer()), fatal_errors=2).passed
-    assert check_tool_errors(walk(*two, fail(url="c"), answer()), fatal_errors=4).passed
 
 
 def list_images(count):
@@ -230,14 +169,10 @@ def judge_images(*steps, count=1):
     ("steps", "count", "problem"),
     [
         ((call("image_search", see("x"), image="img_2"), crop("img_2")), 2, "step 0: the call names img_2"),
-        ((fail("image_search", "unknown-image", image="img_9"),), 1, "step 0: the call names img_9"),
         ((fail("image_search", "unknown-image", image="photo"),), 1, "step 0: the call names photo"),
-        ((visit("A", goal="compare it with img_4"),), 1, "step 0: the call names img_4"),
         ((visit("A", thought="As img_2 shows."),), 1, "step 0: the thought names img_2"),
         ((crop("img_3"),), 3, "step 0: the observation shows ['img_3']; next are ['img_2']"),
-        ((crop("img_2"), crop("img_2")), 2, "step 1: the observation shows ['img_2']; next are ['img_3']"),
         ((crop("img_2"),), 1, "the pictures are ['img_1']; the steps show ['img_1', 'img_2']"),
-        ((), 2, "the pictures are ['img_1', 'img_2']; the steps show ['img_1']"),
         ((), 0, "the pictures are []; the first is img_1"),
     ],
 )
@@ -245,16 +180,6 @@ def test_a_picture_that_is_not_there_yet_is_named(steps, count, problem):
     result = judge_images(*steps, count=count)
     assert (result.outcome, result.code) == ("FAIL", "unknown-image")
     assert problem in result.detail
-
-
-def test_a_result_is_shown_under_a_picture_of_its_observation():
-    def find(name, made):
-        result = SearchResult(url="https://e.org/a", title="A", thumbnail=make_picture(), image=name)
-        return call("image_search", see("x", images=made, results=(result,)), image="img_1")
-
-    assert judge_images(find("img_2", ("img_2",)), count=2).passed
-    assert judge_images(find("", ()), count=1).passed
-    assert "a result is shown as img_2" in judge_images(find("img_2", ()), count=1).detail
 
 
 def judge_repeats(*steps, **settings):
@@ -275,19 +200,6 @@ def judge_repeats(*steps, **settings):
 )
 def test_queries_of_the_same_words_are_a_repetition(first, second, repeats):
     assert judge_repeats(search(first, ENGINEER), search(second, TOWN)).passed != repeats
-
-
-def test_a_call_that_failed_may_be_tried_again_but_not_fail_again():
-    missing = fail(url="https://example.org/x")
-    found = call("visit", see("Title: X"), url="https://example.org/x")
-    assert judge_repeats(missing, found).passed
-    assert not judge_repeats(missing, missing).passed
-    assert not judge_repeats(found, missing).passed
-
-
-@given(st.lists(st.sampled_from(CLEAN[:-1]), max_size=8))
-def test_a_rollout_repeats_exactly_when_a_call_comes_twice(steps):
-    assert judge_repeats(*steps).passed == (len({step.arguments for step in steps}) == len(steps))
 
 
 def make_answer(kind, value, unit="", surface="", aliases=()):
@@ -321,10 +233,8 @@ def find(text, reference):
         ("Founded: 5 April 1204", ANSWER, "5 April 1204"),
         ("founded on the 5th of April, 1204.", ANSWER, "5th of April, 1204"), ("in April 1204", ANSWER, None),
         ("15 April 1204", ANSWER, None), ("Length: 2,000 m", LENGTH, "2,000 m"), ("a length of 2 km", LENGTH, "2 km"),
-        ("Length: 2000", LENGTH, "2000"), ("2,000 ft", LENGTH, None), ("1,5 and 5.2 and 15", COUNT, None),
         ("with five arches", COUNT, "five"), ("with 5 arches", COUNT, "5"),
         ("by ANA  KOVAC herself", NAME, "ANA  KOVAC"), ("by Ana\nKovač", NAME, "Ana\nKovač"),
-        ("by Hana Kovač", NAME, None), ("Let us see who came.", STATES, None), ("in the US.", STATES, "US"),
         ("UNITED  STATES", STATES, "UNITED  STATES"), ("", NAME, None),
     ],
 )  # fmt: skip
@@ -336,28 +246,6 @@ def test_the_first_observation_that_holds_the_answer_supports_it():
     step, (start, end) = find_support(walk())
     assert step == 4
     assert CLEAN[4].observation.text[start:end] == "5 April 1204"
-
-
-@pytest.mark.parametrize(
-    ("step", "number"),
-    [
-        (look("A", "B", "C"), "3"),
-        (search("x", "A", "B", "C"), "2"),
-        (call("visit", see("Title: A\nURL: https://e.org/7\n\nNo more."), url="https://e.org/7"), "7"),
-        (call("layout_parsing", see("text [12, 40, 500, 60] (0.93): Hello"), image="img_1"), "40"),
-        (call("crop", see("img_2: a part, 300 x 200 pixels.", images=("img_2",)), image="img_1"), "300"),
-    ],
-)
-def test_how_an_observation_is_laid_out_supports_nothing(step, number):
-    trail = walk(step, answer(number), reference=make_answer("number", number), answer=number)
-    assert not check_support(trail).passed
-
-
-def test_a_support_points_into_the_text_as_it_is_shown():
-    seen = see("[1] Kelm\nURL: https://e.org/3\nIt has 3 arches.\nPicture: img_2", images=("img_2",))
-    steps = (call("text_search", seen, query="x"), answer("3"))
-    step, (start, end) = find_support(walk(*steps, reference=make_answer("number", "3"), answer="3"))
-    assert (step, seen.text[start - 4 : end + 7]) == (0, "has 3 arches")
 
 
 @pytest.mark.parametrize(
@@ -395,11 +283,8 @@ def test_small_numbers_and_ordinary_words_are_said_by_chance_and_others_from_mem
         ((look("A page"), search("Kelm Bridge designer", "A page"), *CLEAN[2:]), BRIDGE),
         ((look("A page"), fail(url="https://e.org/Kelm_Bridge"), *CLEAN[2:]), BRIDGE),
         ((look("A page"), answer(thought="That is the Kelm Bridge.")), BRIDGE),
-        ((CLEAN[0], search("Ana Kovac birthplace", ENGINEER), *CLEAN[3:]), ENGINEER),
-        ((CLEAN[0], search("Kovač, Ana", ENGINEER), *CLEAN[3:]), ENGINEER),
         ((*CLEAN[:2], search("Marlow founded", TOWN), *CLEAN[5:]), TOWN),
         ((CLEAN[0], visit(BRIDGE, "A bridge.", goal="is it by Ana Kovač?"), answer()), ENGINEER),
-        ((CLEAN[0], fail(url="https://en.wikipedia.org/wiki/Ana_Kova%C4%8D"), *CLEAN[3:]), ENGINEER),
         ((CLEAN[0], answer(thought="Ana Kovač built it, so 5 April 1204.")), ENGINEER),
     ],
 )

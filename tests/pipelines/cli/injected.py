@@ -36,7 +36,6 @@ def make_injected(picture):
         "near_misses": misses,
         "thresholds": thresholds,
         "corroboration": make_evidence(13, "Ostrava 1").model_copy(update={"text": "The town was founded in 1201."}),
-        "compared_snapshot": "2024-01-01",
         "derivation": "year",
         "shortcuts_checked": True,
     }

@@ -156,8 +156,8 @@ def test_a_dump_that_is_not_there_is_an_error(look, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "what", "state", "word"),
     [
-        (["groundings.ranker=auto"], "ranker", "warning", "encoder.pretrained"),
-        (["groundings.ranker=clip", "encoder.pretrained=/nowhere/weights.pt"], "encoder", None, ""),
+        ([], "ranker", "warning", "encoder.pretrained"),
+        (["tools.image_search=clip", "encoder.pretrained=/nowhere/weights.pt"], "encoder", None, ""),
         (
             ['enhancements.degradations=["blur", "downsample"]'],
             "degraded pictures",
@@ -346,7 +346,7 @@ def test_live_services_are_asked_once_and_a_missing_key_is_named(look, monkeypat
 
 def test_commons_is_asked_once_whether_it_is_there(look):
     with run_commons(images={"File:Example.jpg": [make_image()]}) as server:
-        given = (f"commons.api={server.url}", "commons.contact=a@b.example")
+        given = (f"commons.api={server.url}", "contact=a@b.example")
         (found,) = [finding for what, finding in look(*given).items() if what.startswith("Commons")]
         assert (found.state, len(server.asked)) == ("ok", 1)
         server.answer = lambda server, form: {"error": {"code": "unknown_action"}}

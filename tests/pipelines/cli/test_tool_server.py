@@ -15,9 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from pipelines.agent import environment as environments
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.environment import Refusal, read_call
 from pipelines.agent.transcript import BadTurn, render_observation
+from pipelines.checks.rollouts import FATAL_ERRORS
 from pipelines.cli.tool_server import ServingOptions, open_environment
 from pipelines.errors import ConfigError
 from pipelines.release.synth_tools import ToolServerError, ToolSession, send
@@ -41,8 +43,7 @@ def spare(root, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def config(demo):
-    limits = demo.config.tool_server.model_copy(update={"sessions": 3})
-    return demo.config.model_copy(update={"tool_server": limits})
+    return demo.config
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +148,8 @@ def test_calls_that_a_model_got_wrong_are_observations(session):
     assert session.call("visit", {"url": "file:///etc/passwd"}).text.startswith("error: ")
 
 
-def test_consecutive_failures_end_an_attempt_as_they_end_a_rollout(session, config):
-    replies = [session.call("translate", {}) for _ in range(config.rollouts.fatal_errors)]
+def test_consecutive_failures_end_an_attempt_as_they_end_a_rollout(session):
+    replies = [session.call("translate", {}) for _ in range(FATAL_ERRORS)]
     assert [reply.ended for reply in replies] == ["", "", "tool-errors"]
     assert session.call("image_search", {}).text.startswith("tool-errors: ")
 
@@ -165,15 +166,12 @@ def test_the_last_call_is_followed_by_the_answer_alone(session, config):
     with_one_more.close()
 
 
-@pytest.mark.parametrize(
-    ("limit", "ended"), [({"max_context": 10}, "context-limit"), ({"max_seconds": 5.0}, "time-limit")]
-)
-def test_an_attempt_is_over_where_a_rollout_would_be(config, spare, limit, ended):
+@pytest.mark.parametrize(("limit", "ended"), [("MAX_CHARACTERS", "context-limit"), ("MAX_SECONDS", "time-limit")])
+def test_an_attempt_is_over_where_a_rollout_would_be(config, spare, limit, ended, monkeypatch):
+    monkeypatch.setattr(environments, limit, 5)
     now = [0.0]
     with open_environment(config, spare, ServingOptions()) as environment:
         environment.clock = lambda: now[0]
-        settings = environment.agent.settings.model_copy(update=limit)
-        environment.agent = replace(environment.agent, settings=settings)
         session = environment.open_session(environment.list_questions()[0])
         now[0] = 6.0
         replies = [asyncio.run(environment.call(session, "image_search", "{}")) for _ in range(2)]
@@ -193,10 +191,9 @@ def test_calls_of_one_attempt_made_at_once_give_each_picture_a_name_of_its_own(s
     assert sorted(names) == ["img_2", "img_3", "img_4", "img_5"]
 
 
-def test_a_tool_that_takes_too_long_costs_no_call(config, spare):
-    limits = config.tool_server.model_copy(update={"call_seconds": 0.001})
-    slow = config.model_copy(update={"tool_server": limits})
-    with open_environment(slow, spare, ServingOptions()) as environment:
+def test_a_tool_that_takes_too_long_costs_no_call(config, spare, monkeypatch):
+    monkeypatch.setattr(environments, "CALL_SECONDS", 0.001)
+    with open_environment(config, spare, ServingOptions()) as environment:
         session = environment.open_session(environment.list_questions()[0])
 
         class Stuck:
@@ -215,12 +212,12 @@ def test_a_tool_that_takes_too_long_costs_no_call(config, spare):
 def test_sessions_are_few_and_expire(config, spare):
     now = [0.0]
     with open_environment(config, spare, ServingOptions()) as environment:
-        environment.clock = lambda: now[0]
+        environment.clock, environment.sessions = lambda: now[0], 3
         question = environment.list_questions()[0]
         opened = [environment.open_session(question) for _ in range(3)]
         with pytest.raises(Refusal, match="3 sessions"):
             environment.open_session(question)
-        now[0] = config.tool_server.idle_seconds + 1
+        now[0] = environments.IDLE_SECONDS + 1
         with pytest.raises(Refusal, match="no such session"):
             environment.find_session(opened[0].id)
         environment.open_session(question)

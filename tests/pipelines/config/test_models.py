@@ -9,7 +9,8 @@ from pipelines.config.settings import ROLES
 from pipelines.errors import ConfigError
 from pipelines.run.assembly import list_missing_roles
 from pipelines.run.models import count_in_flight
-from pipelines.run.readiness import check_models, heed
+from pipelines.run.progress import Reporter
+from pipelines.run.readiness import Warner, check_models
 from pipelines.services.prompting import make_sampling
 from schemas.manifest import ModelEntry
 
@@ -33,7 +34,7 @@ def test_two_models_have_all_roles_of_a_recipe(recipe):
     assert list_missing_roles(config) == []
     assert {config.models[role].name for role in config.roles if role not in ("evaluator", "judge")} == {"m"}
     assert (config.models["evaluator"].name, config.models["judge"].name) == ("e", "e")
-    heed(check_models(config), print)
+    Warner(Reporter()).heed(check_models(config))
     assert list_missing_roles(make(DUMP, recipe=recipe))
 
 
@@ -65,7 +66,7 @@ def test_a_judge_that_would_judge_itself_is_none_unless_it_is_named():
     assert "judge" not in make(*TWO, "models.solver.name=e").roles
     assert "judge" not in make("models.judge.temperature=0.0", recipe="demo").roles
     with pytest.raises(ConfigError, match="both are e"):
-        heed(check_models(make(*TWO, "models.solver.name=e", "models.judge.name=e")), print)
+        Warner(Reporter()).heed(check_models(make(*TWO, "models.solver.name=e", "models.judge.name=e")))
 
 
 def test_a_model_takes_the_place_of_a_scripted_player_with_all_its_abilities():

@@ -8,6 +8,7 @@ from huggingface_hub import HfApi
 
 from pipelines.errors import Unavailable
 from pipelines.ids import digest_file
+from pipelines.release import publish
 from pipelines.release.publish import publish_releases
 from pipelines.release.push import plan_push
 from tests.pipelines.release.builders import make_context, make_material
@@ -20,10 +21,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning
 
 
 @pytest.fixture
-def folder(tmp_path):
-    context = make_context()
-    settings = context.settings.model_copy(update={"shard_bytes": 1})
-    made = publish_releases(tmp_path, *make_material(tmp_path), context.model_copy(update={"settings": settings}))
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish, "SHARD_BYTES", 1)
+    made = publish_releases(tmp_path, *make_material(tmp_path), make_context())
     return next(release.path for release in made if release.dataset == "sft")
 
 

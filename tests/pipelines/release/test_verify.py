@@ -200,11 +200,6 @@ def test_every_row_of_the_demo_verifies(demo, demo_ground, dataset):
     assert report.verified == report.rows > (2 if dataset == "rl" else 10)
 
 
-@pytest.mark.parametrize("dataset", DATASETS)
-def test_a_resealed_release_verifies_as_long_as_its_rows_do(small_releases, demo_ground, dataset):
-    assert verify_release(small_releases / dataset, demo_ground).passed
-
-
 @pytest.mark.parametrize(("tamper", "named"), TAMPERINGS.values(), ids=TAMPERINGS.keys())
 def test_tampering_is_noticed_without_the_manifest_and_named(small_releases, demo_ground, tmp_path, tamper, named):
     folder = tmp_path / "vqa"
@@ -230,12 +225,6 @@ def test_a_changed_file_is_named_although_every_row_still_verifies(copied, demo_
     assert "README.md has changed" in report.problems[0].what
 
 
-def test_a_release_without_rows_does_not_pass(copied, demo_ground):
-    rewrite_rows(copied, "data/*.parquet", lambda rows: [])
-    reseal(copied)
-    assert not verify_release(copied, demo_ground).passed
-
-
 def test_what_is_no_release_or_no_parquet_is_refused(copied, demo_ground, tmp_path):
     with pytest.raises(ConfigError, match=r"no manifest\.json"):
         verify_release(tmp_path, demo_ground)
@@ -259,7 +248,7 @@ STRICT = {
     [
         (
             BARE,
-            {"shortcuts_checked": False, "compared_snapshot": ""},
+            {"shortcuts_checked": False},
             "need for the picture not counted; shorter paths not searched; near misses not checked; prose not compared "
             "with the answer; frequency of the answer not checked; facts that change with time allowed; pages not read "
             "for other values; one search not tried; words read back by grammar; what they give away, and what "
@@ -267,10 +256,10 @@ STRICT = {
         ),
         (
             STRICT,
-            {"shortcuts_checked": True, "compared_snapshot": "2027-01-01"},
+            {"shortcuts_checked": True},
             "at least 5 answers over other pictures; no shorter path; articles of up to 50 near misses read, none left "
             "open; a sentence says the answer too; no answer with more than 5% of its relation; no fact that changes "
-            "with time, the same in the dump of 2027-01-01; pages read for other values; not among the first 10 "
+            "with time; pages read for other values; not among the first 10 "
             "results of one search; words read back by grammar; what they give away, and what else a search finds for "
             "a step, by grammar",
         ),

@@ -12,23 +12,23 @@ LENS = {"images": "serpapi", "picture_base": "https://pictures.example.org/image
 
 @pytest.mark.parametrize("search", ["serper", "serpapi"])
 def test_the_text_search_is_the_one_that_is_named(search):
-    config = LiveConfig(search=search, search_url="https://s.example.org/x", search_key_env="KEY", rate=2.0, tries=7)
+    config = LiveConfig(search=search, search_url="https://s.example.org/x", search_key_env="KEY", rate=2.0)
     made = make_text_search(config)
     assert isinstance(made, LiveSearch)
     assert (made.protocol, made.url, made.key_env) == (search, "https://s.example.org/x", "KEY")
-    assert (made.client.rate, made.client.tries) == (2.0, 7)
+    assert made.client.rate == 2.0
 
 
 def test_the_reader_is_the_one_that_is_named():
     pytest.importorskip("trafilatura")
-    assert isinstance(make_reader(LiveConfig(contact="ada@example.org")), DirectReader)
-    assert isinstance(make_reader(LiveConfig(reader="jina")), JinaReader)
+    assert isinstance(make_reader(LiveConfig(), "ada@example.org"), DirectReader)
+    assert isinstance(make_reader(LiveConfig(reader="jina"), ""), JinaReader)
 
 
 def test_no_configuration_opens_the_way_to_private_addresses():
     pytest.importorskip("trafilatura")
     plain = DirectReader()
-    assert make_reader(LiveConfig(reader_url="http://127.0.0.1:1/")).guard == plain.guard
+    assert make_reader(LiveConfig(reader_url="http://127.0.0.1:1/"), "").guard == plain.guard
     assert not {"guard", "allow", "lookup", "private"} & set(LiveConfig.model_fields)
 
 

@@ -23,18 +23,18 @@ from pipelines.errors import ConfigError, GateNotMet
 from pipelines.run.assembly import Assembly
 from pipelines.run.loop import RunDocument
 from pipelines.run.pruning import find_leftovers
-from pipelines.run.quotas import RoundCounts, TargetPlan, read_usage
+from pipelines.run.quotas import RoundCounts, TargetPlan
 from pipelines.run.shards import read_parts
-from pipelines.run.workspace import StageFolder, Workspace, write_model
+from pipelines.run.workspace import Workspace
 from schemas.base import Rejection
 from schemas.datasets import Enhancement, ReleaseEntry, Seed
 from schemas.datasets import Path as WalkedPath
-from schemas.manifest import FileEntry, Manifest, ShardSidecar, Usage
+from schemas.manifest import Usage
 from tests.chaos.driving import ROOT, digest_outputs, make_environment, make_run, read_ledger
 from tests.conftest import SETTINGS
 
-TARGETS = ("seeds.limit=0", "runtime.shard_rows=16", 'targets.by=["hops"]', "targets.give_up=24")
-WANTED = ("targets.sft={each=2}", 'targets.rl.strata={"2"=2, "3"=1}')
+TARGETS = ("seeds.limit=0", "runtime.shard_rows=16", 'targets.by=["hops"]')
+WANTED = ("targets.sft.rows=6", 'targets.rl.strata={"2"=2, "3"=1}')
 
 
 def configure(world: Path, *settings: str):
@@ -120,14 +120,6 @@ class TestFilledRun:
         with Workspace(filled.root).claim():
             assert not {found.kind for found in find_leftovers(Workspace(filled.root))} & {"seeds", "questions"}
 
-    def test_a_round_pays_for_its_own_seeds_alone(self, filled):
-        """Shards that are taken over ask nothing: a stage's calls are those of its manifest, none of them recorded."""
-        workspace = Workspace(filled.root)
-        by_stage = {report.stage: report for report in filled.document.stages}
-        for stage in ("questions", "rewrites", "groundings", "difficulty"):
-            manifest = workspace.stage(stage, workspace.read_latest()[stage]).read_manifest()
-            assert by_stage[stage].usage.calls == manifest.usage.calls > 0
-
 
 @pytest.mark.slow
 def test_a_plan_of_a_run_that_has_not_begun_shows_what_is_wanted(demo, tmp_path):
@@ -175,21 +167,19 @@ def test_a_further_round_changes_no_seed_of_the_rounds_before(demo, demo_corpus)
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (["targets.rl={rows=5, each=2}"], "targets.rl: say one of rows, each and strata"),
+        (["targets.rl.rows=5", 'targets.rl.strata={"2"=2}'], "targets.rl: say rows or strata"),
         (['targets.by=["hops"]', 'targets.rl.strata={"5"=2}'], "hops '5'; there are: 2, 3, 4"),
         (
             ['targets.by=["hops", "answer_type"]', 'targets.rl.strata={"2"=2}'],
             "expected 2 values, as hops, answer_type",
         ),
-        (['targets.by=["hops", "hops"]', "targets.rl={each=2}"], "name each dimension once"),
-        (["targets.rl={each=2}", 'seeds.splits=["sft"]'], "targets.rl: splits and seeds.splits leave no seed to it"),
-        (["targets.eval={each=2}", "splits={sft=0.5, rl=0.5, eval=0.0}"], "targets.eval: splits"),
-        (["targets.sft={each=2}", "rollouts.splits=[]"], "rollouts.splits leaves sft out"),
-        (["targets.sft={each=2}", "method=concepts"], "targets are for methods paths and injection"),
-        (["targets.rl={each=2}", 'pools=[{name="other", path="other.json"}]'], "leave out ..pools.. or targets"),
-        (['targets.by=["hops"]', "targets.rl={each=2}", "method=injection"], "targets.by hops: method injection"),
+        (['targets.by=["hops", "hops"]', "targets.rl={rows=2}"], "name each dimension once"),
+        (["targets.eval={rows=2}", "splits={sft=0.5, rl=0.5, eval=0.0}"], "targets.eval: splits"),
+        (["targets.sft={rows=2}", "rollouts.splits=[]"], "rollouts.splits leaves sft out"),
+        (["targets.sft={rows=2}", "method=concepts"], "targets are for methods paths and injection"),
+        (["targets.rl={rows=2}", 'pools=[{name="other", path="other.json"}]'], "leave out ..pools.. or targets"),
+        (['targets.by=["hops"]', "targets.rl={rows=2}", "method=injection"], "targets.by hops: method injection"),
         (['targets.by=["difficulty"]', 'targets.rl.strata={"hard"=2}'], "there are: never, seldom, often"),
-        (["targets.rl={each=-1}"], "targets.rl.each"),
     ],
 )
 def test_targets_that_no_run_can_meet_are_refused_at_once(settings, told):
@@ -267,17 +257,14 @@ def test_a_run_killed_in_its_second_round_ends_with_the_same_bytes_and_pays_noth
     assert {key for key, count in ledger.asks.items() if count > 1} <= killed.in_flight
 
 
-REQUESTS = 1000
-
-
 def decide(kept: int, drawn: int, *settings: str, spent: Usage | None = None):
     """Return what a second round draws where the first drew so many seeds and kept so many questions, and why not."""
     config = make_config(
-        read_recipe("demo"), ["corpus.world=nowhere", "targets.rl={each=20}", "seeds.limit=0", *settings]
+        read_recipe("demo"), ["corpus.world=nowhere", "targets.rl={rows=20}", "seeds.limit=0", *settings]
     )
     plan, aim = TargetPlan(config, {("rl",): 20}), Aim("rl")
     quotas = replace(plan.begin(), draws=((Draw(aim, drawn),),))
-    counts = RoundCounts(Counter({aim: drawn}), Counter({("rl",): kept}), Counter(), spent or Usage(), REQUESTS)
+    counts = RoundCounts(Counter({aim: drawn}), Counter({("rl",): kept}), Counter(), spent or Usage())
     following = plan.draw_more(quotas, counts)
     return following and following.draws[1][0].seeds, plan.closed.get(("rl",), "")
 
@@ -292,10 +279,8 @@ SPENT = Usage(cost=4.0)
         (10, 60, (), 66, ""),
         (1, 60, (), 180, ""),
         (0, 60, (), 60, ""),
-        (0, 60, ("targets.give_up=60",), None, "none of 60 seeds led to a row"),
+        (0, 200, (), None, "none of 200 seeds led to a row"),
         (10, 60, ("targets.rounds=1",), None, "targets.rounds is reached"),
-        (10, 60, ("targets.requests=1500",), 30, ""),
-        (10, 60, ("targets.requests=1000",), None, "the budget or seeds.limit ends after 60 seeds"),
         (10, 60, ("budget.money=5",), 15, ""),
         (10, 60, ("seeds.limit=64",), 4, ""),
     ],
@@ -313,53 +298,18 @@ STRATA = [("rl", domain) for domain in "abcdefghijkl"]
         ((), 12 * 256),
         (("budget.money=1",), 12 * 8),
         (("budget.gpu_hours=1",), 12 * 8),
-        (("targets.requests=1000",), 12 * 8),
-        (("targets.requests=10",), 10),
         (("seeds.limit=10",), 10),
         (("seeds.limit=100",), 100),
     ],
 )
 def test_a_first_round_with_a_limit_finds_out_what_a_seed_takes_and_draws_all_that_the_limit_leaves(settings, seeds):
-    given = ["corpus.world=nowhere", "targets.rl={each=500}", 'targets.by=["domain"]', "seeds.limit=0", *settings]
+    given = ["corpus.world=nowhere", "targets.rl={rows=500}", 'targets.by=["domain"]', "seeds.limit=0", *settings]
     config = make_config(read_recipe("demo"), given)
     draws = TargetPlan(config, dict.fromkeys(STRATA, 500)).begin().draws[0]
     assert sum(draw.seeds for draw in draws) == seeds
 
 
 def test_a_target_of_injection_knows_no_lengths_and_every_type_of_answer():
-    config = make_config(read_recipe("vsearcher"), ["corpus.world=nowhere", "paths.answer_types={date=1.0}"])
+    config = make_config(read_recipe("vsearcher"), ["corpus.world=nowhere", "seed=7"])
     assert config.method == "injection"
     assert config.target_values["answer_type"] == ("date", "number", "name", "string")
-
-
-def seal(folder: StageFolder, *sidecars: ShardSidecar, stopped: float = 0.0) -> StageFolder:
-    """Return the folder of a stage that is sealed with these shards."""
-    folder.path.mkdir(parents=True)
-    usage = sum((sidecar.usage for sidecar in sidecars), Usage())
-    known = dict.fromkeys(("config_digest", "git_commit", "digest"), "")
-    counts = dict.fromkeys(("rows_in", "kept", "failed", "rows_out", "stage_version", "seconds"), 1)
-    shards = {"usage": usage, "stopped": Usage(cost=stopped), "shards": sidecars}
-    lists = {"inputs": (), "prompts": {}, "models": (), "rejected": {}}
-    write_model(folder.manifest, Manifest(stage="any", key="any", **known, **counts, **lists, **shards))
-    return folder
-
-
-def make_sidecar(shard: int, usage: Usage, source: str, seconds: float) -> ShardSidecar:
-    own, other = (FileEntry(name=name, rows=1, bytes=1, sha256=source * own) for own, name in ((1, "part"), (0, "no")))
-    counts = {"rows_in": 1, "kept": 1, "rejected": {}, "failed": 0, "rows_out": 1}
-    return ShardSidecar(shard=shard, source=source, files=(own, other), usage=usage, seconds=seconds, **counts)
-
-
-def test_what_rounds_used_is_counted_where_it_was_made_and_once(tmp_path):
-    paid, more, recorded = Usage(calls=9, cost=10.0), Usage(calls=4, cost=5.0), Usage(cached_calls=9)
-    folders = []
-    for name, again, seconds in (("taken", paid, 1.0), ("remade", recorded, 0.5)):
-        first = make_sidecar(0, paid, "a", 1.0)
-        second = make_sidecar(0, again, "b", seconds), make_sidecar(1, more, "c", 2.0)
-        folders.append((name, seal(StageFolder(tmp_path / f"{name}-1"), first, stopped=1.0)))
-        folders.append((name, seal(StageFolder(tmp_path / f"{name}-2"), *second)))
-    used = read_usage([*folders, ("unsealed", StageFolder(tmp_path / "unsealed"))])
-    assert {name: (usage.calls, usage.cached_calls, usage.cost) for name, usage in used.items()} == {
-        "taken": (13, 0, 16.0),
-        "remade": (13, 9, 16.0),
-    }

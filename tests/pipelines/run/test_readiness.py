@@ -81,11 +81,11 @@ def test_a_real_dump_without_pictures_and_models_is_warned_of_before_it_is_read(
     other_workspace: Path, other_dump: Path, capsys: Capture
 ) -> None:
     enough = {"paths.per_seed": 3, "rewrites.min_alone": 1, "rewrites.min_alone_first": 1,
-              "releases.max_gold_share": 1, "releases.max_gold_share_trained": 1}  # fmt: skip
+              "releases.max_gold_share": 1}  # fmt: skip
     outcome = run_other(capsys, other_workspace, other_dump, "--limit", 90, "--until", "groundings", **enough)
     players, pictures, refused = outcome.document["warnings"]
     assert pictures.startswith(PICTURES)
-    assert "set commons.fetch=true and commons.contact, or lay pictures" in pictures
+    assert "set commons.fetch=true and contact, or lay pictures" in pictures
     assert players.startswith(f"{PLAYERS}: models.writer, models.rewriter, models.evaluator")
     assert "set adapter=openai, name and base_url of each" in players
     stage = outcome.document["stages"][-1]

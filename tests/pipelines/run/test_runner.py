@@ -111,12 +111,6 @@ def test_every_row_in_ends_kept_rejected_or_failed(folder: StageFolder, source: 
     assert (sidecar.rows_in, sidecar.kept, sidecar.rejected, sidecar.failed) == (29, 17, {"no-walk": 8}, 4)
 
 
-def test_rows_keep_their_order_whoever_answers_first(folder: StageFolder, source: Path) -> None:
-    run_record_shards(Sieve(), folder, [(0, source)], concurrency=16)
-    ids = [row.record_id for row in read_rows(folder.part(0), Seed)]
-    assert ids == sorted(ids)
-
-
 def test_concurrency_does_not_change_a_byte(tmp_path: Path, source: Path) -> None:
     folders = [StageFolder(tmp_path / "stages" / str(width) / "same-key") for width in (1, 32)]
     for folder, width in zip(folders, (1, 32), strict=True):
@@ -158,21 +152,6 @@ def test_a_reason_outside_the_closed_list_of_the_stage_is_refused(folder: StageF
     rows = ShardRows(rejected=[Rejection(record_id="seed-1", reason="hub")])
     with pytest.raises(ConservationError, match="closed list"):
         write_shard(Sieve(), folder, 0, ShardInput(("seed-1",), ()), rows)
-
-
-def test_a_service_away_is_asked_no_further(folder: StageFolder, source: Path) -> None:
-    asked: list[int] = []
-
-    @dataclass(frozen=True)
-    class Away(Sieve):
-        async def __call__(self, record: Seed) -> Sequence[Seed] | Rejection:
-            asked.append(record.page_id)
-            await asyncio.sleep(0)
-            raise Unavailable("gone")
-
-    with pytest.raises(Unavailable):
-        run_record_shards(Away(), folder, [(0, source)], concurrency=4)
-    assert len(asked) <= 4
 
 
 def test_a_service_that_asks_to_slow_down_costs_no_row(folder: StageFolder, source: Path) -> None:
@@ -458,19 +437,6 @@ def test_what_a_stopped_run_paid_for_unfinished_shards_is_kept_for_the_manifest(
     assert (manifest.stopped.tokens_out, manifest.usage.tokens_out) == (7, 15)
 
 
-def test_the_seconds_of_shards_that_overlap_add_up_to_those_of_the_run(tmp_path):
-    folder = StageFolder(tmp_path / "stages" / "paths" / "key")
-
-    async def wait() -> None:
-        await asyncio.sleep(0.05)
-
-    sources = write_sources(tmp_path, 4, 4)
-    started = time.monotonic()
-    run_record_shards(Script(dict.fromkeys(range(16), wait)), folder, sources, concurrency=16)
-    spent = time.monotonic() - started
-    assert sum(folder.read_sidecar(shard).seconds for shard in range(4)) <= spent
-
-
 def test_an_interrupt_lets_what_is_under_way_finish(tmp_path):
     """Sent to this process, as by Ctrl-C: the first shard's last record ends, its shard is written, no other begins."""
     folder, sources = StageFolder(tmp_path / "stages" / "paths" / "key"), write_sources(tmp_path, 3, 2)
@@ -521,12 +487,6 @@ asyncio.run(RecordRunner(Script({{0: hang}}), 1, draw(cut(range(4), 2)), file).r
     _, said = child.communicate()
     assert child.returncode == -signal.SIGINT, said
     assert "nothing is whole" not in said
-
-
-def test_no_more_records_are_in_flight_than_allowed():
-    stage = Script(dict.fromkeys(range(50), linger))
-    run(stage, cut(range(50), 7), concurrency=3)
-    assert stage.most == 3
 
 
 @dataclass(frozen=True)

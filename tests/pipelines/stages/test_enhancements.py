@@ -5,19 +5,14 @@ import pytest
 
 from pipelines.agent.pictures import RepairTool, degrade_picture, make_repairs
 from pipelines.config.settings import EnhancementsConfig
-from pipelines.errors import CorruptInput, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.run.stage import RecordStage
 from pipelines.services.protocols import ImageHit
 from pipelines.stages.enhancements import Enhancements
-from schemas.base import make_table
 from schemas.datasets import Difficulty, Enhancement, SearchResult
-from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.test_pictures import DATA, HashSearch, make_reader
 from tests.pipelines.agent.trail import SOURCE, make_question
-from tests.record_shards import process_records
 
-RULES = {"share": 1.0, "degradations": ("perspective",), "strengths": (0.25, 0.5, 0.75, 1.0)}
+RULES = {"share": 1.0, "degradations": ("perspective",)}
 
 
 @pytest.fixture
@@ -80,7 +75,7 @@ def test_a_blur_that_no_search_notices_is_tested_by_the_fine_structure_that_it_t
     assert "detail 0." in row.left_whole
 
 
-@pytest.mark.parametrize("rules", [{"share": 0.0}, {"degradations": ("downsample",)}, {"strengths": ()}])
+@pytest.mark.parametrize("rules", [{"share": 0.0}, {"degradations": ("downsample",)}])
 def test_a_question_that_is_not_chosen_goes_on_as_it_is(build, picture, rules):
     record = ask(picture)
     (row,) = run(build(rules), record)
@@ -98,48 +93,14 @@ def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture
             return (ImageHit("https://w/Kelm", "Kelm Bridge <image>", "A page.", 0.0, row_picture),)
 
     row_picture = picture
-    (plain,) = run(build({"share": 0.0}, search=Watching(), results=3), ask(picture))
-    assert searched == [(picture.sha256, 3)]
+    (plain,) = run(build({"share": 0.0}, search=Watching()), ask(picture))
+    assert searched == [(picture.sha256, 5)]
     assert plain.found == (SearchResult(url="https://w/Kelm", title="Kelm Bridge ", thumbnail=picture),)
     (tried,) = run(build(), ask(picture))
     (offer,) = tried.offers
     made = degrade_picture(DATA, "perspective", offer.trial.strength, 7, tried.record_id).data
     degraded = PictureStore(tmp_path).add_bytes(made, SOURCE)
     assert run(build({"share": 0.0}), ask(degraded))[0].found == offer.found
-
-
-def test_a_picture_that_the_search_refuses_or_a_question_without_anchor_costs_no_other(build, picture):
-    class Refusing(HashSearch):
-        async def search_image(self, picture, count):
-            raise RecordFailed("picture-refused", "too large")
-
-    (row,) = run(build({"share": 0.0}, search=Refusing()), ask(picture))
-    assert (row.picture, row.found) == (picture, ())
-    record = ask(picture)
-    outside = record.model_copy(update={"proof": record.proof.model_copy(update={"nodes": ()})})
-    assert run(build(), outside)[0].left_whole.startswith("untested: ")
-
-
-def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(build, picture):
-    class Away(HashSearch):
-        async def search_image(self, picture, count):
-            raise Unavailable("search")
-
-    stage = build({"share": 0.0}, search=Away())
-    assert run(stage, ask(None))[0].found == ()
-    assert run(replace(stage, results=0), ask(picture))[0].found == ()
-    with pytest.raises(Unavailable):
-        run(stage, ask(picture))
-
-
-@pytest.mark.slow
-def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
-    stage = build({"share": 0.1, "tries": 1.0, "degradations": ("blur",), "strengths": (0.01,)})
-    chosen = [[n for n in range(300) if run(stage, ask(picture, n))[0].left_whole] for _ in range(2)]
-    assert chosen[0] == chosen[1]
-    assert 15 <= len(chosen[0]) <= 45
-    wider = build({"share": 0.05, "tries": 2.0, "degradations": ("blur",), "strengths": (0.01,)})
-    assert [n for n in range(300) if run(wider, ask(picture, n))[0].left_whole] == chosen[0]
 
 
 def give_back(data):
@@ -150,8 +111,7 @@ def list_left():
     perspective = {"perspective": RepairTool("perspective_correct", "none", give_back)}
     return [
         ({}, {"search": HashSearch("Another")}, "untested", "neither words nor"),
-        ({"degradations": ("blur",), "strengths": (0.01,)}, {}, "unharmed", "detail 1.00, still of use"),
-        ({"strengths": (1.0,)}, {"repairs": perspective}, "unrepaired", "0.00 after perspective_correct"),
+        ({}, {"repairs": perspective}, "unrepaired", "0.00 after perspective_correct"),
     ]
 
 
@@ -167,38 +127,10 @@ def test_a_picture_for_which_the_loop_does_not_hold_is_left_as_it_is_with_the_tr
     assert len(list(tmp_path.rglob("*.png"))) == 1
 
 
-def test_words_of_the_picture_are_the_test_where_it_has_some(build, picture):
-    reader = make_reader("old harbour", *["old harbour"] * 8)
-    (row,) = run(build({"strengths": (0.5,)}, reader=reader, search=HashSearch("Another")), ask(picture))
-    assert row.left_whole.startswith("unharmed: ")
-    assert "text 1.00" in row.left_whole
-
-
-def test_a_changed_picture_and_an_absent_search_are_no_property_of_the_row(build, picture, tmp_path):
-    class Away(HashSearch):
-        async def search_image(self, picture, count):
-            raise Unavailable("search")
-
-    with pytest.raises(Unavailable):
-        run(build(search=Away()), ask(picture))
-    PictureStore(tmp_path).path(picture.sha256, "png").write_bytes(encode_scene(draw_scene(9), "png"))
-    with pytest.raises(CorruptInput):
-        run(build(), ask(picture))
-
-
-def test_the_stage_runs_under_the_runner_and_its_rows_fit_parquet(build, picture):
-    stage = build({"share": 0.5})
-    assert isinstance(stage, RecordStage)
-    rows, _ = asyncio.run(process_records(stage, [ask(picture, number) for number in range(6)], 2))
-    assert len(rows.kept) == 6
-    assert make_table(Enhancement, rows.kept, "key").num_rows == 6
-
-
 def test_the_fingerprint_follows_rules_tools_and_tests_and_nothing_when_none_is_degraded(build):
     stages = [
         build(),
         build(seed=8),
-        build({"strengths": (0.5,)}),
         build(
             repairs=make_repairs(None, opencv=False)
             | {"perspective": RepairTool("perspective_correct", "b", give_back)}
@@ -206,8 +138,6 @@ def test_the_fingerprint_follows_rules_tools_and_tests_and_nothing_when_none_is_
         build(search=HashSearch(identity="other")),
         build(reader=make_reader("")),
         build({"share": 0.0}),
-        build({"share": 0.0}, results=3),
-        build({"share": 0.0}, results=0),
     ]
     assert len({stage.fingerprint() for stage in stages}) == len(stages)
     assert build({"share": 0.0}, repairs={}).fingerprint() == build({"share": 0.0}).fingerprint()

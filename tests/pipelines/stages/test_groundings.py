@@ -5,28 +5,24 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.choosing import EaseRater, PictureChooser
-from pipelines.agent.depicting import CandidateList, CandidateLister, MetadataRanker
+from pipelines.agent.depicting import CandidateLister, MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
-from pipelines.checks.verdicts import CheckResult
 from pipelines.config.settings import GroundingsConfig
-from pipelines.corpus.images import find_page_images
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.query import Indexes
-from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
 from pipelines.run.assembly import Assembly
 from pipelines.run.shards import read_fetched
 from pipelines.run.workspace import Workspace
-from pipelines.services.protocols import PictureFile
 from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import QuestionReply
 from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 
-SETTINGS = GroundingsConfig(require_image=True, min_answers=2, retrieval_rank=0)
+SETTINGS = GroundingsConfig(min_answers=2, retrieval_rank=0)
 
 
 class OtherPictures:
@@ -43,15 +39,6 @@ class OtherPictures:
 
     def image_path(self, file):
         return self.place or self.corpus.image_path(file)
-
-
-class NoPictures:
-    """Finds nothing."""
-
-    identity = "none"
-
-    async def list_candidates(self, node, lead):
-        return CandidateList((), ())
 
 
 def refer(inputs):
@@ -104,14 +91,6 @@ def test_a_grounding_is_a_picture_in_the_store_and_a_question_about_it(stage, ro
     assert made.proof.counts[: len(row.proof.counts)] == row.proof.counts
     uncounted = ground(replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 0})), row)
     assert uncounted.proof.counts == row.proof.counts
-
-
-def test_an_article_without_a_picture_is_refused_unless_none_is_required(stage, row):
-    bare = replace(stage, chooser=replace(stage.chooser, lister=NoPictures()))
-    assert ground(bare, row.model_copy(update={"image": ""})).detail == "the article has no free picture"
-    assert ground(bare, row).reason == "no-picture"
-    made = ground(replace(bare, settings=SETTINGS.model_copy(update={"require_image": False})), row)
-    assert (made.picture, made.depiction) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -167,59 +146,10 @@ def test_a_question_that_says_too_much_or_too_little_is_refused(stage, row, demo
         say("")
 
 
-def test_in_audit_mode_picture_need_and_text_give_their_codes(stage, row, demo_corpus, tmp_path):
-    path = tmp_path / "broken.jpg"
-    path.write_bytes(b"")
-    said = QuestionReply(question=f"Is it {row.answer.surface}?")
-    worse = replace(
-        show_other(stage, demo_corpus, tmp_path, path),
-        asking=make_asking("refer_to_anchor", lambda inputs: said),
-        settings=SETTINGS.model_copy(update={"min_answers": 100_000}),
-    )
-    assert ground(worse, row).codes == ("picture-not-needed",)
-    assert worse.asking.model.asked == []
-    refused = ground(replace(worse, audit=True), row)
-    assert refused.reason == "picture-not-needed"
-    assert {"picture-not-needed", "picture-unusable", "answer-leak", "descriptor-lost"} <= set(refused.codes)
-    missing = replace(worse, chooser=replace(worse.chooser, lister=NoPictures()), settings=SETTINGS, audit=True)
-    assert {"no-picture", "answer-leak"} <= set(ground(missing, row).codes)
-
-
-def test_no_question_of_the_demo_names_a_node(demo):
-    for made in demo.rows("groundings", Grounding):
-        text = f" {fold_name(made.text)} "
-        assert all(f" {fold_name(node.title)} " not in text for node in made.proof.nodes)
-        assert "image" in made.text
-
-
-def find_titles(corpus, path):
-    hits = asyncio.run(LocalImageSearch(corpus).search_image(PictureFile("", path), 5))
-    return [hit.title for hit in hits]
-
-
-def test_the_picture_of_every_question_of_the_demo_finds_its_page(demo, demo_corpus):
-    rows = demo.rows("groundings", Grounding)
-    assert rows
-    for row in rows:
-        path = PictureStore(demo.root / "images").path(row.picture.sha256, row.picture.extension)
-        assert row.proof.nodes[0].title in find_titles(demo_corpus, path)
-
-
-def test_every_usable_picture_of_an_article_finds_its_page(demo_corpus):
-    others = 0
-    for node in demo_corpus.article_nodes():
-        for file in find_page_images(demo_corpus.text(node)):
-            image = demo_corpus.image(file)
-            if image is not None and image.phash and image.path:
-                others += file != demo_corpus.page(node).image
-                assert demo_corpus.page(node).title in find_titles(demo_corpus, demo_corpus.image_path(file))
-    assert others >= 10
-
-
 def test_what_was_fetched_is_searched_by_the_stages_after_groundings_alone(demo, demo_corpus, tmp_path):
     assert list(read_fetched(demo.stage("groundings"))) == []
-    contact = demo.config.commons.model_copy(update={"fetch": True, "contact": "a@b.example"})
-    config = demo.config.model_copy(update={"commons": contact})
+    fetching = demo.config.commons.model_copy(update={"fetch": True})
+    config = demo.config.model_copy(update={"commons": fetching, "contact": "a@b.example"})
     assembly = Assembly(config, Workspace(tmp_path), demo_corpus)
     planned = {plan.name: plan for plan in assembly.plan_stages()}
     later = (planned["difficulty"].stage.searches.images, planned["enhancements"].stage.search)
@@ -259,13 +189,3 @@ def test_a_reference_is_requested_once_more_with_what_was_wrong_and_the_mended_t
     )
     assert ground(never, row).reason == "alias-leak"
     assert len(never.asking.model.asked) == 2
-
-
-def test_what_another_reference_cannot_mend_is_not_requested_again(stage, row):
-    class Finder(TrustingReader):
-        async def screen(self, text, reading, proof, answer):
-            return None, CheckResult("FAIL", "second-entity", "Odo Marrick: fits, too")
-
-    found = replace(stage, reader=Finder())
-    assert ground(found, row).reason == "second-entity"
-    assert len(found.asking.model.asked) == 1

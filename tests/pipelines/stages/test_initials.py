@@ -7,11 +7,10 @@ import pytest
 from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
-from pipelines.stages.initials import REASONS, Initials
+from pipelines.stages.initials import Initials
 from schemas.base import Rejection
 from schemas.datasets import Seed
 from schemas.proofs import UNCOUNTED
-from schemas.reasons import STAGE_REASONS
 from schemas.tasks import AskedFactReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
@@ -51,7 +50,7 @@ def say(relation, question):
     return lambda inputs: AskedFactReply(relation=relation, question=question)
 
 
-def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, max_tokens=6, **rules):
+def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, max_tokens=6, **rules):
     asking = make_asking("ask_fact", reply or say("birth_date", ASKED))
     return Initials(
         Indexes(corpus),
@@ -62,7 +61,6 @@ def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, ma
         max_tokens,
         splits,
         page_words,
-        audit,
     )
 
 
@@ -89,14 +87,6 @@ def test_the_seed_is_the_answer_node_of_a_proof_without_hops(wiki):
     assert proof.corpus == wiki.digest
 
 
-def test_what_was_demanded_of_the_answer_is_on_record(wiki):
-    row = ask(make_stage(wiki, agreement="required"), make_seed(wiki))
-    assert (row.proof.thresholds.agreement, row.proof.thresholds.volatile) == ("required", False)
-    assert row.proof.thresholds.answer_share == 1.0
-    assert row.proof.corroboration is not None
-    assert row.proof.corroboration.text.startswith("Edda Marn was born on 2 April 1871")
-
-
 def test_the_model_is_offered_facts_and_the_beginning_of_the_page_and_no_more(wiki):
     stage = make_stage(wiki)
     ask(stage, make_seed(wiki))
@@ -106,12 +96,6 @@ def test_the_model_is_offered_facts_and_the_beginning_of_the_page_and_no_more(wi
     text = "\n".join(message.text for message in request.messages)
     assert "Tonalism" in text
     assert text.count("Ostrel") == 1
-
-
-def test_only_facts_that_pass_every_check_are_offered(wiki):
-    stage = make_stage(wiki, agreement="required")
-    ask(stage, make_seed(wiki))
-    assert list_offered(stage) == ["birth_place", "birth_date"]
 
 
 def test_only_answers_of_the_seeds_split_are_offered(wiki):
@@ -140,35 +124,15 @@ def test_a_seed_without_a_fact_to_ask_for_is_refused_with_what_stood_against_eac
     assert refused.detail == "the page has no typed fact"
 
 
-def test_a_refusal_names_the_codes_of_the_checks_that_did_not_pass(wiki):
-    refused = ask(make_stage(wiki, max_tokens=0, audit=True), make_seed(wiki))
-    assert refused.reason == "no-fact"
-    assert set(refused.codes) <= REASONS
-    assert len(refused.codes) > 1
-
-
-def test_volatile_facts_are_not_offered(tmp_path):
-    pages = {"Kelm": box("settlement", "'''Kelm''' is a town.", "settlement_type = Town", "population_total = 4,211")}
-    corpus = build_toy_corpus(tmp_path, pages, {})
-    refused = ask(make_stage(corpus), make_seed(corpus, "Kelm"))
-    assert (refused.reason, refused.codes) == ("no-fact", ("no-fact", "volatile"))
-
-
 @pytest.mark.parametrize(
     ("relation", "question"),
     [
         ("death_date", ASKED),
         ("birth_date", "On what date was Odo Marrick born?"),
-        ("birth_date", "On what date was edda marn born?"),
         ("birth_date", "On what date in 1871 was Edda Marn born?"),
-        ("birth_date", "In what year was Edda Marn born?"),
         ("birth_date", "On what date was Edda Marn, the latest of her name, born?"),
-        ("movement", "What movement, Tonalism or another, was Edda Marn of?"),
-        ("birth_date", "On what date was the Tonalism painter Edda Marn born?"),
         ("birth_date", "On what date was Edda Marn born"),
-        ("birth_date", "On what date was Edda Marn born? Ostrel was the place."),
         ("birth_date", "Edda Marn was a painter. On what date was Edda Marn born?"),
-        ("birth_date", "When? On what date was Edda Marn born?"),
         ("birth_date", "On what date was Edda Marn born? I hope this helps!"),
     ],
 )
@@ -178,12 +142,6 @@ def test_a_question_that_cannot_be_used_is_asked_for_once_more_and_then_fails(wi
         ask(stage, make_seed(wiki))
     assert caught.value.error == "unusable-question"
     assert [request.sample for request in stage.asking.model.asked] == [0, 1]
-
-
-def test_a_second_reply_that_can_be_used_is_used(wiki):
-    replies = iter(["On what date was Odo Marrick born?", ASKED])
-    stage = make_stage(wiki, lambda inputs: AskedFactReply(relation="birth_date", question=next(replies)))
-    assert ask(stage, make_seed(wiki)).text == ASKED
 
 
 def test_a_name_that_holds_the_answer_is_no_leak_yet(tmp_path):
@@ -201,45 +159,18 @@ def test_a_name_with_a_full_stop_or_another_fact_is_no_second_sentence_and_nothi
     assert ask(stage, make_seed(corpus, title)).answer.value == "1884"
 
 
-def test_a_seed_that_the_corpus_lacks_fails(wiki):
-    with pytest.raises(RecordFailed, match="seed-missing"):
-        ask(make_stage(wiki), make_seed(wiki, "Nobody"))
-
-
-def test_the_same_question_has_the_same_id_and_another_fact_another(wiki):
-    first, again = (ask(make_stage(wiki), make_seed(wiki)) for _ in range(2))
-    assert first == again
-    other = ask(make_stage(wiki, say("movement", "What movement was Edda Marn of?")), make_seed(wiki))
-    assert other.record_id != first.record_id
-
-
 def test_the_fingerprint_knows_the_rules_the_splits_and_the_method(wiki):
     stage = make_stage(wiki)
     others = [
         make_stage(wiki, volatile=True),
         make_stage(wiki, splits=NONE_SFT),
         make_stage(wiki, page_words=9),
-        make_stage(wiki, audit=True),
     ]
     prints = [stage.fingerprint(), *(other.fingerprint() for other in others)]
     assert len(set(prints)) == len(prints)
     assert stage.fingerprint() == make_stage(wiki).fingerprint()
     assert list(stage.prompts()) == ["ask_fact/v3"]
     assert [model.role for model in stage.models()] == ["writer", "evaluator"]
-
-
-def test_only_reasons_of_the_stage_are_used():
-    assert set(STAGE_REASONS["questions"]) == REASONS
-
-
-def test_a_field_that_holds_the_pages_own_name_is_no_fact(tmp_path):
-    text = box("battle", "'''Battle of Orra''' was a battle.", "conflict = Battle of Orra")
-    corpus = build_toy_corpus(tmp_path, {"Battle of Orra": text}, {})
-    refused = ask(
-        make_stage(corpus, say("conflict", "What is the conflict of Battle of Orra?")),
-        make_seed(corpus, "Battle of Orra"),
-    )
-    assert (refused.reason, "answer-is-bridge" in refused.codes) == ("no-fact", True)
 
 
 @pytest.mark.parametrize(
@@ -258,12 +189,3 @@ def test_the_second_request_says_what_was_wrong_with_the_first(wiki, relation, q
     assert ask(stage, make_seed(wiki)).text == ASKED
     assert problem in read_request(stage.asking.model)
     assert "</tried>" not in read_request(stage.asking.model, 0)
-
-
-def test_a_name_is_written_without_its_bracket(tmp_path):
-    prose = "'''Edda''' was a painter. Edda was born on 2 April 1871."
-    corpus = build_toy_corpus(
-        tmp_path, {"Edda (painter)": box("painter", prose, "birth_date = {{birth date|1871|4|2}}")}, {}
-    )
-    stage = make_stage(corpus, say("birth_date", "On what date was Edda born?"))
-    assert ask(stage, make_seed(corpus, "Edda (painter)")).text == "On what date was Edda born?"

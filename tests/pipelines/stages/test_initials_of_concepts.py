@@ -11,7 +11,6 @@ from pipelines.stages.initials import Initials
 from schemas.base import Rejection
 from schemas.datasets import Seed
 from schemas.proofs import UNCOUNTED
-from schemas.reasons import STAGE_REASONS
 from schemas.tasks import AskedFactReply, ClassifiedReply, QuestionReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import TrustingReader, make_asking
@@ -58,12 +57,6 @@ def test_a_name_is_asked_for_with_a_proof_of_one_node_and_its_knowledge(wiki):
     assert wiki.text(wiki.find("Edda Marn"))[evidence.start : evidence.end] == evidence.text == "Edda Marn"
 
 
-def test_a_fact_of_a_concept_is_a_fact_of_the_anchor(wiki):
-    made, asked = ask(wiki, asks="textual")
-    assert (made.answer.value, made.knowledge, made.proof.nodes[0].role) == ("1871-04-02", "People", "anchor")
-    assert asked == []
-
-
 def test_a_question_that_breaks_a_rule_is_asked_for_once_more_with_the_reason(wiki):
     made, asked = ask(wiki, "Which person is in the image?", ASKED)
     assert made.text == ASKED
@@ -82,12 +75,6 @@ def test_a_second_question_that_breaks_a_rule_refuses_its_concept(wiki, text, co
     assert (made.reason, made.codes, len(asked)) == ("rules-broken", ("rules-broken", code), 2)
 
 
-def test_what_nobody_would_ask_is_refused(wiki):
-    assert ask(wiki, mark=2)[0].reason == "not-curious"
-    assert ask(wiki, mark=2, least=2)[0].knowledge == "People"
-    assert ask(wiki, mark=1, asks="textual")[0].reason == "not-curious"
-
-
 def test_a_page_that_does_not_say_its_name_and_a_concept_of_another_name_are_refused_before_anybody_is_asked(wiki):
     unnamed, asked = ask(wiki, title="Nameless")
     assert (unnamed.reason, asked) == ("unnamed", [])
@@ -95,8 +82,3 @@ def test_a_page_that_does_not_say_its_name_and_a_concept_of_another_name_are_ref
     other, asked = ask(wiki, concept="Ostrel")
     assert (other.reason, asked) == ("concept-not-in-answer", [])
     assert ask(wiki, concept="E. Marn")[0].answer.surface == "Edda Marn"
-
-
-def test_every_reason_is_one_of_the_stages(wiki):
-    reasons = {"unnamed", "concept-not-in-answer", "rules-broken", "not-curious"}
-    assert reasons <= set(STAGE_REASONS["questions"])

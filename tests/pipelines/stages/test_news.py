@@ -5,13 +5,10 @@ import json
 
 import pytest
 
-from pipelines.cli.view.cards import list_path
 from pipelines.config.settings import NewsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
-from pipelines.run.reviewing import count_unmatched, read_decisions
-from pipelines.run.runner import PlannedStage
-from pipelines.run.workspace import Workspace
+from pipelines.run.reviewing import read_decisions
 from pipelines.stages.anchors import Anchors
 from pipelines.stages.articles import Articles
 from pipelines.stages.bridges import Bridges
@@ -19,7 +16,6 @@ from pipelines.stages.reviews import Decision, Reviews
 from schemas.base import Rejection
 from schemas.datasets import Article, Bridge
 from schemas.tasks import AnchorsReply, AskedBridgeReply, ChainReply, FoundBridgeReply, NamedAnchor
-from tests.pipelines.cli.conftest import FakeStage, write_stage
 from tests.pipelines.stages.news_wiki import (
     ARTICLES,
     BRIDGE,
@@ -56,7 +52,7 @@ def run(stage, record):
 
 
 def sort_articles(corpus, **settings):
-    rows = list(Articles(corpus, NewsConfig(**({"min_words": 10} | settings)), 256)())
+    rows = list(Articles(corpus, NewsConfig(**settings), 256)())
     kept = [row.title for row in rows if isinstance(row, Article)]
     return kept, {row.reason: row.detail for row in rows if isinstance(row, Rejection)}
 
@@ -85,25 +81,11 @@ def test_a_source_has_no_more_articles_than_its_cap_and_the_earliest_are_kept(tm
     assert (kept, refused) == (["Day 1"], {"source-over-quota": "Times has 1 already"})
 
 
-def test_what_is_over_its_quota_makes_no_copy_of_an_article_of_another_source(tmp_path):
-    early = ARTICLES[2] | {"published": "2026-10-01", "picture": "kelm.png"}
-    over = early | {"url": "https://times.example/2", "published": "2026-10-02", "title": "Again",
-                    "text": f"Rain.{FILLER}", "picture": "tower.png"}  # fmt: skip
-    other = over | {"url": "https://sun.example/1", "published": "2026-10-03", "title": "Elsewhere", "source": "Sun"}
-    kept, refused = sort_articles(build_news(tmp_path, early, over, other), per_source=1)
-    assert (kept, list(refused)) == (["An old tower", "Elsewhere"], ["source-over-quota"])
-
-
-def test_a_wiki_has_no_articles(demo_corpus):
-    with pytest.raises(ConfigError, match=r"news\.source"):
-        list(Articles(demo_corpus, NewsConfig(), 256)())
-
-
 # Anchors
 
 
 def name_in(corpus, tmp_path, *anchors, words="Kelm Bridge"):
-    (record,) = (row for row in Articles(corpus, NewsConfig(after="2026-06-30", min_words=5), 256)()
+    (record,) = (row for row in Articles(corpus, NewsConfig(after="2026-06-30"), 256)()
                  if isinstance(row, Article))  # fmt: skip
     reply = AnchorsReply(anchors=tuple(NamedAnchor(name=name, kind="object", quote=quote) for name, quote in anchors))
     asking = say("name_anchors", reply)
@@ -169,17 +151,12 @@ def test_a_question_leads_over_two_articles_with_the_quotes_of_both(corpus, tmp_
     [
         ({FoundBridgeReply: {"bridge": NONE}}, "no-bridge"),
         ({FoundBridgeReply: {"quote": f"{FIRST} Indeed."}}, "quote-not-found"),
-        ({FoundBridgeReply: {"bridge": "Karl Beck"}}, "link-unsupported"),
         ({FoundBridgeReply: {"bridge": "kelm bridge"}}, "bridge-is-anchor"),
-        ({FoundBridgeReply: {"bridge": "Kelm"}}, "bridge-is-anchor"),
         ({AskedBridgeReply: {"article": NONE}}, "no-question"),
         ({AskedBridgeReply: {"article": "a7"}}, "quote-not-found"),
-        ({AskedBridgeReply: {"article": "a1"}}, "quote-not-found"),
         ({AskedBridgeReply: {"answer": "about 1871 or so"}}, "answer-untyped"),
-        ({AskedBridgeReply: {"answer": "born in the old town of Lund"}}, "answer-too-long"),
         ({AskedBridgeReply: {"answer": "Ana Roth"}}, "answer-is-bridge"),
         ({AskedBridgeReply: {"question": "When was Ana Roth of the bridge in the image born?"}}, "alias-leak"),
-        ({AskedBridgeReply: {"question": "On what date was she born?"}}, "reference-missing"),
         ({ChainReply: {"verdict": "no"}}, "chain-refused"),
     ],
 )
@@ -218,20 +195,6 @@ def test_what_nobody_decided_is_refused_and_what_a_person_decided_says_who_and_w
     assert (refused.reason, refused.detail) == ("refused-by-person", "by Ana on 2026-11-20")
 
 
-def test_a_question_is_explained_by_its_chain(corpus):
-    (kept,) = run(Reviews(), make_bridge(corpus, "yes"))
-    assert [row[:2] for row in list_path(kept)][:3] == [
-        ("begins at", "Kelm Bridge"),
-        ("was designed by →", "Ana Roth"),
-        ("was born on →", "4 May 1871"),
-    ]
-
-
-def test_other_decisions_are_another_key():
-    one, other = (Reviews({"b": Decision(accepted, "Ana", "2026-11-20")}) for accepted in (True, False))
-    assert len({Reviews().fingerprint(), one.fingerprint(), other.fingerprint()}) == 3
-
-
 CSV = """id,decision,decided_by,decided_on
 bridge-1,accept,Ana Roth,2026-11-20
 bridge-2,,,
@@ -257,22 +220,6 @@ def test_decisions_are_read_back_with_who_and_when(tmp_path, name, content, by):
     decisions = read_decisions(str(tmp_path / name))
     assert decisions["bridge-1"] == Decision(True, by, "2026-11-20")
     assert "bridge-2" not in decisions
-
-
-def test_decisions_on_no_chain_of_a_run_are_counted(corpus, tmp_path):
-    write_stage(tmp_path, FakeStage("bridges", Bridge), "b" * 16, [make_bridge(corpus, "unsure")])
-    planned = [PlannedStage(Bridges, "b" * 16, Workspace(tmp_path).stage("bridges", "b" * 16), (), "")]
-    (tmp_path / "d.csv").write_text(CSV)
-    news = NewsConfig(decisions=str(tmp_path / "d.csv"))
-    assert count_unmatched(news, planned) == 1, "that on bridge-3"
-    assert count_unmatched(NewsConfig(), planned) == 0
-
-
-def test_a_chain_of_other_quotes_is_another_one_to_decide_on(corpus, tmp_path):
-    (one,), _ = bridge(corpus, tmp_path)
-    (other,), _ = bridge(corpus, tmp_path, {FoundBridgeReply: {"quote": f"{FIRST} Many people came to see it"}})
-    assert (one.text, one.answer) == (other.text, other.answer)
-    assert one.record_id != other.record_id
 
 
 @pytest.mark.parametrize(

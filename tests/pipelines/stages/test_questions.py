@@ -12,7 +12,7 @@ from pipelines.stages.questions import Questions
 from schemas.base import Rejection
 from schemas.datasets import Path, Question
 from schemas.proofs import UNCOUNTED
-from schemas.tasks import QuestionReply, WriteQuestionInputs, WrittenQuestionReply
+from schemas.tasks import QuestionReply, WrittenQuestionReply
 from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
 
 
@@ -55,14 +55,6 @@ def test_a_question_carries_its_path_as_a_proof(stage, path, demo_corpus):
     assert (question.proof.constraints, question.proof.counts) == ((), ())
 
 
-def test_the_writer_gets_the_path_and_the_typed_answer(stage, path):
-    (question,) = asyncio.run(stage(path))
-    (request,) = stage.asking.model.asked
-    assert isinstance(request.inputs, WriteQuestionInputs)
-    assert request.inputs.answer == question.answer
-    assert request.task == "write_question"
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -77,19 +69,6 @@ def test_each_reason_is_reached_before_a_model_is_asked(stage, path, change, rea
     assert stage.asking.model.asked == []
 
 
-def test_an_answer_longer_than_the_bound_is_refused(stage, path):
-    day = path.model_copy(
-        update={"answer_text": "4 April 1931", "answer_iso": "1931-04-04", "answer_relation": "opened"}
-    )
-    assert asyncio.run(replace(stage, max_tokens=2)(day)).reason == "answer-too-long"
-    assert asyncio.run(replace(stage, max_tokens=3)(day)).reason == "not-derivable"
-
-
-def test_an_answer_that_names_a_node_is_refused(stage, path):
-    own = path.model_copy(update={"answer_text": path.nodes[1].title, "answer_iso": "", "answer_relation": "patron"})
-    assert asyncio.run(stage(own)).reason == "answer-is-bridge"
-
-
 def test_a_writer_that_leaves_a_name_out_is_asked_again_and_then_fails_the_record(stage, path):
     names = [node.title for node in path.nodes[:-1]]
     right, wrong = ask(names, path.answer_relation), ask(names[1:], path.answer_relation)
@@ -101,13 +80,6 @@ def test_a_writer_that_leaves_a_name_out_is_asked_again_and_then_fails_the_recor
     never = replace(stage, asking=make_asking("write_question", lambda inputs: QuestionReply(question=wrong)))
     with pytest.raises(RecordFailed, match=r"unusable-question: .* does not stand in"):
         asyncio.run(never(path))
-
-
-def test_a_writer_that_never_says_json_fails_the_record(stage, path):
-    mute = replace(stage, asking=make_asking("write_question", lambda inputs: "I would rather not."))
-    with pytest.raises(RecordFailed, match="unparseable-reply"):
-        asyncio.run(mute(path))
-    assert len(mute.asking.model.asked) == 2
 
 
 def test_the_fingerprint_covers_writer_prompt_and_bound(stage):

@@ -9,9 +9,8 @@ from pipelines.checks.limits import Limits
 from pipelines.checks.quotas import Quotas
 from pipelines.checks.sets import list_shared_values, make_signature
 from pipelines.config.settings import ReleasesConfig
-from pipelines.errors import ConfigError, ConservationError
+from pipelines.errors import ConservationError
 from pipelines.pictures import PictureSource, PictureStore
-from pipelines.run.stage import DatasetStage
 from pipelines.stages.releases import Releases
 from schemas.base import Rejection
 from tests.copying import WAYS, draw, save
@@ -25,10 +24,6 @@ def pictures(tmp_path):
 
 def rejections(rows):
     return {row.record_id: row.reason for row in rows if isinstance(row, Rejection)}
-
-
-def test_releases_is_a_dataset_stage():
-    assert isinstance(Releases(), DatasetStage)
 
 
 def test_every_question_is_in_vqa_and_in_the_dataset_of_its_split(pictures):
@@ -54,12 +49,6 @@ def test_an_sft_row_names_its_trajectory(pictures):
     ]
 
 
-def test_an_unscored_trajectory_makes_no_row(pictures):
-    question = make_question(0, pictures[0])
-    rows = run_stage([question], [make_trajectory(7, question, verdict="unscored")])
-    assert [row.dataset for row in rows] == ["vqa"]
-
-
 def test_same_anchor_and_answer_key_is_a_duplicate_question(pictures):
     first, second = make_question(0, pictures[0]), make_question(1, pictures[1])
     anchor = first.proof.nodes[0]
@@ -82,17 +71,6 @@ def test_same_picture_of_another_anchor_is_a_duplicate_picture(pictures, field):
     assert rejections(run_stage([first, second], [])) == {second.record_id: "duplicate-picture"}
 
 
-def test_two_questions_about_one_anchor_may_share_its_picture(pictures):
-    first, second = make_question(0, pictures[0]), make_question(1, pictures[0], text="Who chose that town's arms?")
-    nodes = (first.proof.nodes[0], *second.proof.nodes[1:])
-    second = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
-    assert rejections(run_stage([first, second], [])) == {}
-
-
-def test_questions_without_pictures_are_no_duplicates_of_each_other():
-    assert rejections(run_stage([make_question(0, None), make_question(1, None)], [])) == {}
-
-
 def share_anchor(questions):
     """Return the questions with the anchor of the first."""
     anchor = questions[0].proof.nodes[0]
@@ -108,15 +86,6 @@ def test_an_anchor_used_too_often_in_a_split_is_refused_by_record_id(pictures):
     questions = share_anchor([make_question(n, pictures[0], text=f"Who of the {n} is meant?") for n in range(1, 6)])
     over = {question.record_id: "anchor-over-used" for question in questions[3:]}
     assert rejections(run_stage(questions[::-1], [])) == over
-    assert rejections(run_stage(questions, [], max_per_anchor=5)) == {}
-
-
-def test_an_answer_used_too_often_in_a_split_is_refused_by_record_id(pictures):
-    first = make_question(0, pictures[0])
-    questions = [first, *(make_question(number, pictures[number], answer=first.answer) for number in range(1, 4))]
-    over = {question.record_id: "answer-over-used" for question in questions[2:]}
-    loose = {"max_answer_share": 1.0, "gates": {"commonest": 1.0, "one_answer": 1.0}}
-    assert rejections(run_stage(questions[::-1], [], max_per_answer=2, **loose)) == over
 
 
 def test_with_target_sizes_the_question_that_came_first_is_kept_and_rows_come_by_record_id(pictures):
@@ -129,75 +98,12 @@ def test_with_target_sizes_the_question_that_came_first_is_kept_and_rows_come_by
     assert [row.record_id for row in rows[:2]] == [question.record_id for question in questions[:2]]
 
 
-def test_an_answer_that_a_refused_question_has_is_not_used_up():
-    questions = share_anchor([make_question(number, None) for number in range(3)])
-    last = make_question(3, None, answer=questions[2].answer)
-    limits = {"max_per_anchor": 2, "max_per_answer": 1}
-    assert rejections(run_stage([*questions, last], [], **limits)) == {questions[2].record_id: "anchor-over-used"}
-
-
 def test_a_wording_beyond_its_share_is_refused_by_record_id():
     words = ["alpha", "alpha", "beta", "gamma", "delta"]
     questions = [make_question(number, None, "eval", text=f"what is the {word}?") for number, word in enumerate(words)]
     rows = run_stage(questions[::-1], [], max_skeleton_share=0.2)
     assert rejections(rows) == {questions[1].record_id: "skeleton-over-used"}
     assert rejections(run_stage(questions, [], max_skeleton_share=0.4)) == {}
-
-
-def test_only_questions_with_a_trajectory_count_for_the_share_of_sft():
-    words = ["alpha", "alpha", *(f"w-{chr(97 + number)}" for number in range(8))]
-    questions = [make_question(number, None, text=f"what is the {word}?") for number, word in enumerate(words)]
-    solved = [make_trajectory(number, questions[number]) for number in (0, 1)]
-    assert rejections(run_stage(questions, solved[:1], max_skeleton_share=0.2)) == {}
-    refused = rejections(run_stage(questions, solved, max_skeleton_share=0.2))
-    assert refused == {questions[1].record_id: "skeleton-over-used"}
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["sft", "rl", "eval"]), st.booleans()), max_size=40),
-    st.sampled_from([0.05, 0.2, 0.34, 0.5]),
-)
-def test_no_published_dataset_has_more_of_a_wording_than_its_share(rows, share):
-    questions = [make_question(n, None, split, text=f"what {word}?") for n, (word, split, _) in enumerate(rows)]
-    pairs = zip(questions, rows, strict=True)
-    solved = [make_trajectory(n, question) for n, (question, row) in enumerate(pairs) if row[2]]
-    solved = [trajectory for trajectory in solved if trajectory.split == "sft"]
-    words = {question.record_id: question.text for question in questions}
-    entries = [row for row in run_stage(questions, solved, max_skeleton_share=share) if not isinstance(row, Rejection)]
-    for dataset in ("sft", "rl", "vqa"):
-        kept = {entry.parent_id for entry in entries if entry.dataset == dataset}
-        most = max(Counter(words[name] for name in kept).values(), default=0)
-        assert most <= max(1, share * len(kept) + 1e-9)
-
-
-def label(needs, split="rl"):
-    return [make_question(number, None, split, search_need=need) for number, need in enumerate(needs)]
-
-
-def test_what_needs_no_search_is_refused_beyond_its_share_by_record_id():
-    questions = label(["search-free", "image", "search-free", "text", "search-free", "mixed"])
-    over = {question.record_id: "search-free-over-share" for question in (questions[2], questions[4])}
-    assert rejections(run_stage(questions[::-1], [], search_free=(0.0, 0.25))) == over
-    assert rejections(run_stage(questions, [], search_free=(0.0, 0.5))) == {}
-    assert rejections(run_stage(questions, [])) == {}
-
-
-def test_each_split_has_a_share_of_its_own():
-    first = make_question(7, None, "sft", search_need="search-free")
-    questions = [*label(["image", "search-free"]), first]
-    assert rejections(run_stage(questions, [], search_free=(0.0, 0.5))) == {first.record_id: "search-free-over-share"}
-
-
-def test_what_was_not_measured_counts_for_neither_side():
-    questions = label(["search-free", "", "", ""])
-    refused = rejections(run_stage(questions, [], search_free=(0.0, 0.5)))
-    assert refused == {questions[0].record_id: "search-free-over-share"}
-
-
-def test_fvqas_share_leaves_its_published_numbers():
-    questions = label(["search-free"] * 60 + ["image"] * 34)
-    kept = len(questions) - len(rejections(run_stage(questions, [], search_free=(0.0, 0.32))))
-    assert kept == 34 + 16
 
 
 @given(
@@ -219,37 +125,14 @@ def test_both_shares_hold_of_what_is_kept(rows, free, share):
     assert most <= max(1, share * len(kept) + 1e-9)
 
 
-def test_shares_that_pull_at_each_other_are_met_in_few_passes():
-    """Each wording may have half, and one needs no search: met a row at a time this takes hundreds of passes."""
-    needs = ["image", "search-free"] * 1000
-    questions = [make_question(n, None, "rl", text=f"what {need}?", search_need=need) for n, need in enumerate(needs)]
-    refused = rejections(run_stage(questions, [], search_free=(0.0, 0.499), max_skeleton_share=0.5))
-    kept = Counter(question.search_need for question in questions if question.record_id not in refused)
-    assert kept["search-free"] <= 0.499 * kept.total()
-    assert max(kept.values()) <= max(1, 0.5 * kept.total())
-
-
-def test_a_second_pass_spares_what_the_share_allows():
-    """One wording too many of those that need a search leaves a question too many that needs none, and no more."""
-    words = ["alpha"] * 3 + [f"w-{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(97)]
-    needs = ["image"] * 68 + ["search-free"] * 32
-    pairs = zip(words, needs, strict=True)
-    rows = [
-        make_question(n, None, "rl", text=f"what {word}?", search_need=need) for n, (word, need) in enumerate(pairs)
-    ]
-    refused = rejections(run_stage(rows, [], search_free=(0.0, 0.32), max_skeleton_share=0.02))
-    assert Counter(refused.values()) == {"skeleton-over-used": 2, "search-free-over-share": 1}
-
-
 def test_every_limit_is_part_of_the_key():
     changed = [
         Releases(Limits(ReleasesConfig(max_per_answer=2))),
-        Releases(Limits(ReleasesConfig(max_per_anchor=2))),
         Releases(Limits(ReleasesConfig(max_skeleton_share=0.2))),
         Releases(Limits(ReleasesConfig(search_free=(0.0, 0.2)))),
         Releases(),
     ]
-    assert len({stage.fingerprint() for stage in changed}) == 5
+    assert len({stage.fingerprint() for stage in changed}) == 4
 
 
 @pytest.mark.parametrize(
@@ -260,13 +143,6 @@ def test_of_two_splits_with_one_answer_key_the_one_that_is_held_out_keeps_it(pic
     rows[1] = rows[1].model_copy(update={"answer": rows[0].answer})
     refused = rejections(run_stage(rows, []))
     assert refused == {row.record_id: "shared-across-splits" for row in rows if row.split != kept}
-
-
-def test_an_answer_node_is_in_one_split(pictures):
-    first, second = make_question(0, pictures[0], "sft"), make_question(1, pictures[1], "rl")
-    nodes = (*second.proof.nodes[:2], first.proof.nodes[2])
-    second = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
-    assert rejections(run_stage([first, second], [])) == {second.record_id: "shared-across-splits"}
 
 
 @pytest.mark.parametrize(("first", "second", "refused"), [("eval", "sft", 1), ("eval", "rl", 1), ("sft", "rl", 0)])
@@ -299,19 +175,6 @@ def test_a_copy_of_a_picture_is_in_one_split(tmp_path, way, first, second):
     assert refuse_copies(tmp_path, copied, kept) == {copied.record_id: "shared-across-splits"}
 
 
-def test_a_copy_of_a_picture_shows_one_anchor(tmp_path):
-    first, second = (make_question(n, store(tmp_path, way(draw(1)))) for n, way in enumerate((save, WAYS["mirror"])))
-    nodes = (first.proof.nodes[0], *second.proof.nodes[1:])
-    same = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
-    assert refuse_copies(tmp_path, first, second) == {second.record_id: "duplicate-picture"}
-    assert refuse_copies(tmp_path, first, same) == {}
-
-
-def test_different_pictures_are_no_copies(tmp_path):
-    rows = [make_question(n, store(tmp_path, save(draw(n))), "eval" if n % 2 else "sft") for n in range(40)]
-    assert refuse_copies(tmp_path, *rows) == {}
-
-
 @pytest.mark.parametrize(("told", "refused"), [("{title} was founded in {answer}.", 1), ("{title} is a town.", 0)])
 def test_a_question_whose_rollouts_spell_out_a_held_out_fact_is_refused(pictures, told, refused):
     asked, held_out = make_question(0, pictures[0], "sft"), make_question(1, pictures[1], "eval")
@@ -328,11 +191,6 @@ def test_a_trajectory_of_an_unknown_question_is_lost_work_and_stops(pictures):
     question = make_question(0, pictures[0])
     with pytest.raises(ConservationError, match="did not come in"):
         run_stage([question], [make_trajectory(1, make_question(1, pictures[1]))])
-
-
-def test_rows_of_another_type_are_refused(pictures):
-    with pytest.raises(ConfigError, match="Enhancement"):
-        run_stage([make_trajectory(0, make_question(0, pictures[0]))], [])
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=12), st.randoms(use_true_random=False))

@@ -1,32 +1,26 @@
 import asyncio
-import re
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from pipelines.checks.examination import Claim
-from pipelines.checks.proofs import find_problems
+from pipelines.checks.verdicts import PASSED
 from pipelines.config.settings import RewritesConfig
-from pipelines.errors import RecordFailed
 from pipelines.graph.facts import read_attributes, read_relations
-from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node
+from pipelines.graph.proofs import cite_fact, make_node
 from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkMove
-from pipelines.names import digest_aliases, fold_name
+from pipelines.stages import rewrites
 from pipelines.stages.paths import make_hop
 from pipelines.stages.rewrites import Rewrites
 from schemas.base import Rejection
 from schemas.datasets import Question, Rewrite
-from schemas.proofs import Proof, Thresholds
-from schemas.reasons import STAGE_REASONS
+from schemas.proofs import Proof
 from schemas.tasks import Descriptor, DescriptorsReply, FactView, QuestionReply
 from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
-from tests.toy import PAGES, build_toy_corpus
+from tests.toy import build_toy_corpus
 
-SETTINGS = RewritesConfig(candidates=6, min_alone_first=3, min_alone=1, forbid_shortcuts=True, near_misses=50)
+SETTINGS = RewritesConfig(min_alone_first=3, min_alone=1)
 BRIDGES = ("Kelm Bridge", "Mira Tolland", "Ostrel", "Valdonia")
 NOUNS = {"architect": "the architect of [subject]", "birth_place": "the birthplace of [subject]"}
 
@@ -83,7 +77,7 @@ def substitute(inputs):
 
 
 def make_stage(corpus, proposing=describe, rewriting=substitute, **changes):
-    own = {name: changes.pop(name) for name in {"hub_in_degree", "max_answer_tokens", "audit"} & set(changes)}
+    own = {name: changes.pop(name) for name in {"hub_in_degree", "max_answer_tokens"} & set(changes)}
     settings = SETTINGS.model_copy(update=changes)
     asking = make_asking("propose_descriptors", proposing), make_asking("rewrite_question", rewriting)
     return Rewrites(
@@ -111,16 +105,6 @@ def test_the_farthest_bridge_is_hidden_first_and_each_step_is_certified(toy):
     assert row.certificates[-1].text_after == row.text
     assert "Ostrel" not in row.certificates[0].text_after
     assert "Mira Tolland" in row.certificates[0].text_after
-
-
-def test_a_rewrite_names_the_anchor_and_keeps_the_question_it_was(toy):
-    question = make_question(toy, *BRIDGES)
-    row = rewrite(make_stage(toy), question)
-    assert "Kelm Bridge" in row.text
-    assert (row.canonical, row.parent_id, row.answer) == (question.text, question.record_id, question.answer)
-    assert [(count.name, count.node) for count in row.proof.counts] == [
-        (name, node) for node in (1, 2, 3) for name in ("chain", "alone")
-    ]
 
 
 def test_the_first_descriptor_that_passes_is_kept_and_the_others_are_on_record(toy):
@@ -168,153 +152,11 @@ def test_each_reason_is_reached_by_the_descriptors(toy, descriptors, rules, reas
     assert row.reason == reason
 
 
-def test_an_answer_that_is_not_the_querys_has_changed(toy):
-    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    other = question.model_copy(update={"answer": question.answer.model_copy(update={"key": "date:1999"})})
-    assert rewrite(make_stage(toy), other).reason == "answer-changed"
-
-
-def test_a_rewriter_that_keeps_the_name_is_refused(toy):
-    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    stage = make_stage(toy, rewriting=lambda inputs: QuestionReply(question=inputs.question))
-    assert rewrite(stage, question).reason == "alias-leak"
-
-
-def test_a_rewriter_that_brings_in_the_answer_is_refused(toy):
-    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    stage = make_stage(toy, rewriting=lambda inputs: QuestionReply(question="Was the architect of it there in 1204?"))
-    assert rewrite(stage, question).reason == "answer-leak"
-
-
-@pytest.mark.parametrize("descriptors", [[""], ["  "]])
-def test_an_empty_descriptor_is_refused_and_crashes_nothing(toy, descriptors):
-    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    assert rewrite(make_stage(toy, say(*descriptors)), question).reason == "no-descriptor"
-
-
-def test_a_descriptor_that_names_a_linked_fact_is_refused(toy):
-    question = make_question(toy, "Dunn Bridge", "Ines Farrow", "Marn")
-    refused = rewrite(make_stage(toy, say("the pupil of Mira Tolland behind [subject]"), min_alone_first=1), question)
-    assert (refused.reason, refused.codes) == ("no-descriptor", ("no-descriptor",))
-
-
-def test_in_audit_mode_every_code_of_every_descriptor_is_recorded(toy):
-    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    proposing = say("the pupil of Tolland", "the one of 1204 in [subject]")
-    assert rewrite(make_stage(toy, proposing), question).codes == ("no-descriptor",)
-    refused = rewrite(make_stage(toy, proposing, audit=True), question)
-    assert refused.reason == "no-descriptor"
-    assert {"alias-leak", "answer-leak", "no-descriptor"} <= set(refused.codes)
-
-
-def test_an_empty_rewording_fails_its_record(toy):
-    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    stage = make_stage(toy, rewriting=lambda inputs: QuestionReply(question=""))
-    with pytest.raises(RecordFailed, match="is blank"):
-        rewrite(stage, question)
-
-
-def test_an_empty_question_that_hides_nothing_fails_its_record(toy):
-    question = make_question(toy, "Mira Tolland", "Ostrel").model_copy(update={"text": " "})
-    with pytest.raises(RecordFailed, match="no-text"):
-        rewrite(make_stage(toy, forbid_shortcuts=False), question)
-
-
-def test_a_fact_that_is_not_in_the_words_of_its_descriptor_is_refused(toy):
-    silent = Descriptor(text="the architect of [subject]", facts=(FactView(relation="nationality", text="Valdonian"),))
-    stage = make_stage(toy, say(silent), min_alone_first=2)
-    row = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
-    assert (row.reason, "do not stand in" in row.detail or "no-descriptor" in row.detail) == ("no-descriptor", True)
-
-
-def test_a_fact_in_the_words_of_a_descriptor_counts_although_it_was_not_declared(toy):
-    stage = make_stage(toy, say("the Valdonian architect of [subject]"), min_alone_first=2)
-    row = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
-    assert [(c.relation, c.value) for c in row.proof.constraints] == [
-        ("type", "architect"),
-        ("nationality", "Valdonian"),
-    ]
-    stage = make_stage(toy, say("the Valdonian architect of [subject]"), min_alone_first=3)
-    assert rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")).reason == "stands-alone"
-
-
-def test_a_rewriter_that_drops_the_descriptor_is_refused(toy):
-    stage = make_stage(toy, rewriting=lambda inputs: QuestionReply(question="When was it founded?"))
-    assert rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")).reason == "descriptor-lost"
-
-
-def test_the_proof_says_what_was_asked_of_the_counts(toy):
-    row = rewrite(make_stage(toy), make_question(toy, *BRIDGES))
-    assert row.proof.descriptors == ("the architect of [subject]", "the birthplace of [subject]", "")
-    assert row.proof.thresholds == Thresholds(alone_first=3, alone=1, answers=0, near_misses=50)
-    assert (row.proof.shortcuts_checked, row.proof.hub_in_degree) == (True, 100)
-
-
-def test_a_shortcut_is_refused_before_any_model_is_asked_unless_allowed(toy):
+def test_a_shortcut_is_refused_before_any_model_is_asked(toy):
     question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel", "Lumby")
     stage = make_stage(toy)
     assert rewrite(stage, question).reason == "shorter-path"
     assert stage.proposing.model.asked == []
-    assert isinstance(rewrite(make_stage(toy, forbid_shortcuts=False), question), Rewrite)
-
-
-def test_a_shortcut_that_was_let_through_is_no_proof_that_there_is_none(toy):
-    stage = make_stage(toy, forbid_shortcuts=False)
-    row = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel", "Lumby"))
-    honest = row.proof.model_copy(
-        update={"alias_digest": digest_aliases(flatten_names(list_names(toy, row.proof.nodes)))}
-    )
-    text = f"In what year was {' '.join(honest.descriptors)} established?"
-    assert find_problems(stage.ground, Claim(text, row.answer, honest)) == []
-    forged = honest.model_copy(update={"shortcuts_checked": True})
-    (problem,) = find_problems(stage.ground, Claim(text, row.answer, forged))
-    assert problem.startswith("shortcut: shorter-path")
-
-
-def test_the_answer_on_an_earlier_page_is_refused(tmp_path):
-    corpus = build_toy_corpus(tmp_path, PAGES | {"Kelm Bridge": PAGES["Kelm Bridge"] + " It stands since 1204."})
-    question = make_question(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    assert rewrite(make_stage(corpus), question).reason == "answer-on-earlier-page"
-
-
-def test_no_more_candidates_are_tried_than_asked_for(toy):
-    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    stage = make_stage(toy, say("the pupil of Tolland", "the architect of [subject]"), candidates=1)
-    assert rewrite(stage, question).reason == "alias-leak"
-
-
-FRAGMENTS = (
-    "Mira",
-    "Tolland",
-    "tolland's",
-    "MIRA TOLLAND",
-    "Ostrel",
-    "óstrel",
-    "Kelm Bridge",
-    "Tollands",
-    "1204",
-    "the town",
-)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
-@given(st.lists(st.sampled_from(FRAGMENTS) | st.text(st.characters(categories=["Ll", "Zs"]), max_size=8), min_size=1))
-def test_whatever_a_rewriter_says_a_hidden_name_is_never_in_the_text(toy, words):
-    said = "When was it established, the architect of so " + " ".join(words)
-    stage = make_stage(toy, rewriting=lambda inputs: QuestionReply(question=said))
-    row = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
-    folded = f" {fold_name(said)} "
-    leaks = any(re.search(rf"\b{name}s?\b", folded) for name in ("mira", "tolland", "ostrel", "1204"))
-    assert isinstance(row, Rejection) == leaks
-
-
-def test_no_rewrite_of_the_demo_names_a_bridge_or_the_answer_node(demo, demo_corpus):
-    rows = demo.rows("rewrites", Rewrite)
-    assert len(rows) > 50
-    for row in rows:
-        text = f" {fold_name(row.text.replace(row.proof.nodes[0].title, ''))} "
-        for names in list_names(demo_corpus, row.proof.nodes)[1:]:
-            assert f" {fold_name(names[0])} " not in text
 
 
 def test_the_demo_certifies_every_bridge_farthest_first(demo):
@@ -322,15 +164,6 @@ def test_the_demo_certifies_every_bridge_farthest_first(demo):
         assert [c.node for c in row.certificates] == list(range(len(row.proof.hops) - 1, 0, -1))
         assert all(c.chain_count == 1 and c.answer_after == row.answer.key for c in row.certificates)
         assert all(c.candidates[-1].verdict == "accepted" for c in row.certificates)
-
-
-def test_the_demo_refuses_for_reasons_of_the_closed_list(demo, assembly):
-    stage = assembly.build_stage("rewrites")
-    strict = replace(stage, settings=stage.settings.model_copy(update={"min_alone_first": 40}))
-    made = [rewrite(strict, question) for question in demo.rows("questions", Question)[:30]]
-    reasons = {row.reason for row in made if isinstance(row, Rejection)}
-    reasons |= {row["reason"] for row in demo.rejections("rewrites")}
-    assert set() < reasons <= set(STAGE_REASONS["rewrites"])
 
 
 def test_the_fingerprint_covers_rules_prompts_and_models(toy):
@@ -376,17 +209,11 @@ def test_other_descriptors_are_proposed_once_all_were_refused_with_the_reason_fo
     assert all(reason in read_request(stage.proposing.model) for reason in reasons)
 
 
-def test_what_is_proposed_again_is_not_tried_again(toy):
-    stage = make_stage(toy, say("the pupil of Mira Tolland"))
-    refused = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
-    assert refused.detail.startswith("node 1: alias-leak: node 1: 'Mira Tolland'")
-    assert refused.detail.endswith("; the pupil of Mira Tolland")
-    assert len(stage.proposing.model.asked) == 2
-
-
-def test_a_proposer_is_shown_the_bridges_first_sentence_unless_it_tells_the_answer(toy):
+def test_a_proposer_is_shown_the_bridges_first_sentence_unless_it_tells_the_answer(toy, monkeypatch):
+    for check in ("check_path_length", "check_earlier_pages"):
+        monkeypatch.setattr(rewrites, check, lambda *asked: PASSED)
     question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    stage = make_stage(toy, forbid_shortcuts=False)
+    stage = make_stage(toy)
     rewrite(stage, question)
     lead = stage.proposing.model.asked[0].inputs.lead
     assert lead.startswith("Mira Tolland ")

@@ -4,15 +4,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from pipelines.agent.acceptance import Cascade
-from pipelines.agent.cascade import find_faults
 from pipelines.agent.judging import Jury
 from pipelines.config.settings import RolloutsConfig, TrajectoriesConfig
 from pipelines.errors import RateLimited, RecordFailed, Unavailable
-from pipelines.graph.answers import compare_answers
-from pipelines.run.stage import DatasetStage, RecordStage
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.metering import open_stopwatch
 from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import Rollouts, make_oracle
 from pipelines.stages.trajectories import Trajectories
@@ -21,25 +17,18 @@ from schemas.base import Rejection, make_table
 from schemas.datasets import Parameter, Rollout, Trial
 from tests.pipelines.agent.trail import (
     FakePages,
+    find_faults,
     make_agent,
     make_picture,
     make_question,
     make_tools,
 )
 from tests.pipelines.stages.players import make_asking
-from tests.record_shards import process_records
 
 
 @pytest.fixture
 def stage(tmp_path) -> Rollouts:
     return Rollouts(make_agent(ScriptedTeacher("teacher"), make_tools(tmp_path)), attempts=3)
-
-
-def test_each_question_gets_every_attempt(stage, tmp_path):
-    rollouts = asyncio.run(stage(make_question(make_picture(tmp_path))))
-    assert [rollout.attempt for rollout in rollouts] == [0, 1, 2]
-    assert {rollout.parent_id for rollout in rollouts} == {"question-0001"}
-    assert len({rollout.record_id for rollout in rollouts}) == 3
 
 
 @dataclass
@@ -79,13 +68,6 @@ def test_attempts_are_under_way_at_once_and_their_rows_are_in_order(tmp_path):
     rollouts = run_together(model, tmp_path)
     assert model.answered == [4, 3, 2, 1, 0]
     assert [(rollout.attempt, rollout.answer) for rollout in rollouts] == [(n, str(n)) for n in range(5)]
-
-
-def test_attempts_that_are_under_way_when_one_fails_are_let_finish(tmp_path):
-    model = Together(5, {3: Unavailable("no route")})
-    with pytest.raises(Unavailable, match="no route"):
-        run_together(model, tmp_path)
-    assert sorted(model.answered) == [0, 1, 2, 4]
 
 
 @pytest.mark.parametrize(
@@ -169,12 +151,6 @@ def test_attempts_are_asked_for_in_waves_until_as_many_as_are_wanted_are_accepte
     assert [rollout.attempt for rollout in rollouts] == sorted(number for wave in waves for number in wave)
 
 
-def test_an_attempt_is_the_same_whatever_wave_it_is_asked_in(tmp_path):
-    answers = ("1999", "1999", RIGHT, RIGHT)
-    alone, together = (roll_out(Answering(answers), tmp_path, wanted) for wanted in (1, 4))
-    assert alone == together[:3]
-
-
 def test_what_the_waves_count_is_what_the_trajectories_accept(tmp_path):
     judge = make_asking("judge_answer", lambda inputs: f"Verdict: {'in' * ('surely' in inputs.given)}correct")
     cascade = replace(ANSWERS_ALONE, jury=Jury((judge,)))
@@ -185,13 +161,6 @@ def test_what_the_waves_count_is_what_the_trajectories_accept(tmp_path):
     rows = [asyncio.run(Trajectories(cascade)(rollout)) for rollout in rollouts]
     assert [not isinstance(row, Rejection) for row in rows] == [False, True, True]
     assert len(judge.model.asked) == 2 * asked == 4
-
-
-def test_no_judge_is_asked_where_nothing_depends_on_it(tmp_path):
-    judge = make_asking("judge_answer", lambda inputs: "Verdict: correct")
-    cascade = replace(ANSWERS_ALONE, jury=Jury((judge,)))
-    rollouts = roll_out(Answering(("It was on 5 April 1204",) * 2), tmp_path, 2, cascade)
-    assert (len(rollouts), judge.model.asked) == (2, [])
 
 
 def test_a_question_of_a_split_that_releases_no_trajectory_is_rejected_and_no_model_is_asked(stage, tmp_path):
@@ -219,31 +188,6 @@ def test_a_question_whose_run_was_stopped_asks_only_for_what_is_missing(tmp_path
     assert asked == [[0, 1, 2, 3, 4], [3]]
 
 
-def test_a_stopwatch_around_the_stage_is_of_all_attempts_and_each_has_its_own_inside(tmp_path):
-    store = open_replies(tmp_path / "replies")
-    stage = Rollouts(make_agent(RecordedChat(Together(3), store), make_tools(tmp_path)), attempts=3)
-    with open_stopwatch() as stopwatch:
-        rollouts = asyncio.run(stage(make_question(make_picture(tmp_path))))
-    store.close()
-    assert [rollout.day for rollout in rollouts] == ["2026-11-20", "2026-11-21", "2026-11-22"]
-    assert stopwatch.seconds == 0.0
-
-
-def test_a_question_without_a_picture_is_rejected_with_the_reason(stage):
-    rejection = asyncio.run(stage(make_question(None)))
-    assert isinstance(rejection, Rejection)
-    assert (rejection.record_id, rejection.reason) == ("question-0001", "no-teacher-turn")
-    assert "no picture" in rejection.detail
-
-
-def test_the_stage_runs_under_the_runner_and_its_rows_fit_parquet(stage, tmp_path):
-    picture = make_picture(tmp_path)
-    rows, kept = asyncio.run(process_records(stage, [make_question(picture, n) for n in (1, 2)], 2))
-    assert isinstance(stage, RecordStage)
-    assert not isinstance(stage, DatasetStage)
-    assert (len(kept), make_table(Rollout, rows.kept, "key").num_rows) == (2, 6)
-
-
 def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, tmp_path):
     agent = stage.agent
     others = [
@@ -261,29 +205,6 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, t
     assert {each.fingerprint() for each in same} == {stage.fingerprint()}
 
 
-def test_the_manifest_names_prompt_and_teacher(stage):
-    assert list(stage.prompts()) == [stage.agent.prompt.label]
-    (model,) = stage.models()
-    assert (model.role, model.name) == ("teacher", "teacher")
-
-
-def test_the_manifest_names_the_judges_where_they_decide_how_many_rollouts_are_made(stage):
-    judge = make_asking("judge_answer", lambda inputs: "Verdict: correct", name="judge")
-    early = replace(stage, wanted=2, cascade=Cascade(jury=Jury((judge,))))
-    assert [model.role for model in early.models()] == ["teacher", "judge"]
-    assert judge.prompt.label in early.prompts()
-    assert [model.role for model in replace(early, wanted=3).models()] == ["teacher"]
-
-
-def test_the_oracle_is_the_proof_as_a_plan(tmp_path):
-    oracle = make_oracle(make_question(make_picture(tmp_path)), 2)
-    assert (oracle.anchor_title, oracle.attempt) == ("Kelm Bridge", 2)
-    assert [(hop.relation, hop.object_title) for hop in oracle.hops] == [
-        ("designer", "Ana Kovač"),
-        ("birth_place", "Marlow (town)"),
-    ]
-
-
 def test_the_oracle_names_the_tool_that_repairs_a_degraded_picture(tmp_path):
     question = make_question(make_picture(tmp_path))
     trial = Trial(
@@ -298,8 +219,3 @@ def test_the_oracle_names_the_tool_that_repairs_a_degraded_picture(tmp_path):
     )
     assert make_oracle(question, 0).repair == ""
     assert make_oracle(question.model_copy(update={"trial": trial}), 0).repair == "sharpen"
-
-
-def test_the_wrong_answer_of_the_plan_is_wrong(tmp_path):
-    question = make_question(make_picture(tmp_path))
-    assert compare_answers(make_oracle(question, 0).wrong_answer, question.answer) == "incorrect"

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-from pipelines.run.stage import DatasetStage
 from pipelines.stages.samples import Samples
 from schemas.base import Rejection
 from schemas.datasets import Question
@@ -29,10 +28,6 @@ def run(stage, rows):
     return [row for row in made if not isinstance(row, Rejection)], refused
 
 
-def test_samples_is_a_dataset_stage():
-    assert isinstance(Samples(0.6), DatasetStage)
-
-
 def test_a_sample_is_even_and_keeps_the_first_ids_with_their_category():
     rows = [classify(n, "Arts" if n < 30 else "Place") for n in range(40)]
     kept, refused = run(Samples(0.5, 1.0), rows[::-1])
@@ -49,10 +44,3 @@ def test_names_and_facts_are_sampled_apart():
     assert Counter((row.proof.answer_relation, row.knowledge) for row in kept) == {
         ("title", "Arts"): 10, ("founded", "Arts"): 2, ("founded", "Place"): 2,
     }  # fmt: skip
-
-
-def test_what_is_kept_is_handed_on_as_it_is():
-    row = classify(1, "Nature")
-    (kept,), _ = run(Samples(1.0), [row])
-    assert (kept.text, kept.canonical, kept.answer, kept.proof) == (row.text, row.text, row.answer, row.proof)
-    assert (kept.certificates, kept.knowledge) == ((), "Nature")

@@ -9,12 +9,12 @@ from pipelines.agent.pictures import degrade_picture
 from pipelines.checks.limits import Limits
 from pipelines.checks.quotas import Quotas
 from pipelines.config.settings import EnhancementsConfig, ReleasesConfig
-from pipelines.errors import ConservationError, GateNotMet
+from pipelines.errors import GateNotMet
 from pipelines.pictures import PictureStore
 from pipelines.run.stage import DatasetStage
 from pipelines.stages.selections import Selections, choose_degradations
 from schemas.base import Rejection
-from schemas.datasets import Enhancement, Offer, SearchResult
+from schemas.datasets import Offer, SearchResult
 from schemas.reasons import STAGE_REASONS
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
@@ -31,10 +31,6 @@ def make_selections(tmp_path, limits=LOOSE, **changes):
 
 def select(stage, *questions):
     return list(stage([questions]))
-
-
-def offer(*ways):
-    return tuple(Offer(trial=make_trial(degradation=way), found=FOUND) for way in ways)
 
 
 def test_selections_is_a_dataset_stage_whose_key_holds_its_limits(tmp_path):
@@ -96,22 +92,6 @@ def test_a_chosen_picture_is_degraded_as_its_trial_says_and_makes_another_questi
     assert (found.picture.author, found.picture.licence) == (picture.author, picture.licence)
 
 
-def test_the_share_is_of_what_is_kept_however_rows_come(tmp_path):
-    data = encode_scene(draw_scene(1))
-    store = PictureStore(tmp_path / "images")
-    picture = store.add_bytes(data, SOURCE)
-    blur = degrade_picture(data, "blur", 0.5).parameters
-    trial = make_trial(degradation="blur", repair="sharpen", strength=0.5, parameters=blur)
-    rows = [make_question(n, None) for n in range(30)]
-    rows += [make_question(n, picture, offers=(Offer(trial=trial),)) for n in range(30, 33)]
-    limits = ReleasesConfig(max_skeleton_share=1.0, max_per_anchor=9)
-    stage = make_selections(tmp_path, limits, share=0.1, degradations=("blur",))
-    kept = [row for row in select(stage, *rows) if isinstance(row, Enhancement)]
-    degraded = sum(row.trial is not None for row in kept)
-    assert degraded == min(round(0.1 * len(kept)), sum(row.picture is not None for row in kept))
-    assert {row.record_id for row in select(stage, *reversed(rows))} == {row.record_id for row in select(stage, *rows)}
-
-
 @given(
     st.lists(st.lists(st.sampled_from(WAYS), min_size=1, unique=True), max_size=60), st.integers(0, 60), st.booleans()
 )
@@ -145,28 +125,6 @@ def test_the_part_of_one_that_no_tool_repairs_goes_to_the_others_only_where_the_
     assert Counter(choose_degradations(offered, WAYS, 30, substitute).values()) == expected
 
 
-def test_another_picture_takes_the_place_of_one_that_cannot_be_repaired_so():
-    rare = {f"a{number}": ("blur", "perspective") for number in range(5)}
-    common = {f"b{number}": ("perspective",) for number in range(40)}
-    counts = Counter(choose_degradations(rare | common, ("blur", "perspective"), 20, False).values())
-    assert counts == {"blur": 5, "perspective": 6}
-    assert Counter(choose_degradations(rare | common, ("blur", "perspective"), 20, True).values()).total() == 20
-
-
-@pytest.mark.parametrize(("substitute", "expected"), [(False, {2, 1}), (True, {15, 14, 1})])
-def test_a_scarce_degradation_leaves_its_part_to_the_others_evenly(substitute, expected):
-    offered = {f"a{number:03}": ("blur", "downsample") for number in range(100)} | {"b": ("perspective",)}
-    counts = Counter(choose_degradations(offered, WAYS, 30, substitute).values())
-    assert set(counts.values()) == expected
-    assert counts.total() == (30 if substitute else 5)
-
-
-def test_a_row_with_ways_to_degrade_a_picture_and_no_picture_stops_the_run(tmp_path):
-    stage = make_selections(tmp_path, share=1.0, degradations=("blur",))
-    with pytest.raises(ConservationError, match="no picture"):
-        select(stage, make_question(1, None, offers=offer("blur")))
-
-
 def mix(tmp_path, bounds, *rows):
     """Return what is kept of rows and the reasons of what is not, under bounds of the share that needs no search."""
     made = select(make_selections(tmp_path, ReleasesConfig(max_skeleton_share=1.0, search_free=bounds)), *rows)
@@ -186,19 +144,6 @@ def test_a_mix_is_decided_by_the_bounds_and_says_what_it_refuses(tmp_path):
     assert [row.record_id for row in kept] == sorted(row.record_id for row in kept)
 
 
-def test_a_split_without_a_mix_is_refused_and_the_others_are_kept(tmp_path):
-    rows = [need(1, "search-free"), need(2, "text"), need(3, "mixed", "eval")]
-    kept, refused = mix(tmp_path, (0.5, 0.5), *rows)
-    assert {row.record_id for row in kept} == {rows[0].record_id, rows[1].record_id}
-    assert refused == {rows[2].record_id: "search-required-over-share"}
-
-
 def test_a_run_that_cannot_meet_the_floor_says_by_which_gate(tmp_path):
     with pytest.raises(GateNotMet, match=r"releases\.search_free.*of rl, 0 need no search and 3 take one"):
         mix(tmp_path, (0.3, 0.34), *(need(n, "image") for n in range(3)))
-
-
-def test_without_bounds_and_without_rows_no_mix_refuses_anything(tmp_path):
-    rows = [need(n, "image") for n in range(3)]
-    assert mix(tmp_path, (0.0, 1.0), *rows) == (rows, {})
-    assert mix(tmp_path, (0.3, 0.34)) == ([], {})

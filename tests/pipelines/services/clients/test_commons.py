@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 from pipelines.checks.pictures import classify_licence
-from pipelines.config.settings import CommonsConfig
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
 from pipelines.services.clients.commons import (
@@ -36,7 +35,7 @@ AGENT = name_agent("who@example.org")
 
 TITLES = [f"File:Kelm {number}.jpg" for number in range(5)]
 ORIGINAL = "/wikipedia/commons/6/65/Kelm_Bridge.png"
-THUMBNAIL = "/wikipedia/commons/thumb/6/65/Kelm_Bridge.png/330px-Kelm_Bridge.png"
+THUMBNAIL = "/wikipedia/commons/thumb/6/65/Kelm_Bridge.png/1280px-Kelm_Bridge.png"
 COMMONS = "https://upload.wikimedia.org/wikipedia/commons"
 
 
@@ -63,11 +62,11 @@ def make_quick(pause=0.0, **settings):
 
 
 def make_config(api, contact="who@example.org"):
-    return CommonsConfig.model_construct(api=api, contact=contact, width=330)
+    return api, contact
 
 
 def make_api(server, **settings):
-    return CommonsApi(make_config(server.url), make_quick(**settings))
+    return CommonsApi(*make_config(server.url), make_quick(**settings))
 
 
 def describe(server, *files, **settings):
@@ -311,7 +310,7 @@ def base(server):
 
 
 def make_files(server, **settings):
-    return CommonsFiles(make_config(server.url), make_quick(**settings))
+    return CommonsFiles(*make_config(server.url), make_quick(**settings))
 
 
 def make_remote(server, width=64, path=ORIGINAL, sha1=""):
@@ -324,7 +323,7 @@ def fetch(server, remote=None, **settings):
 
 def test_a_small_original_is_fetched_as_it_is_and_a_large_one_at_a_standard_width(commons):
     assert fetch(commons) == PICTURE
-    assert fetch(commons, make_remote(commons, 331)) == draw(1)
+    assert fetch(commons, make_remote(commons, 1281)) == draw(1)
     assert [request.path for request in commons.asked] == [ORIGINAL, THUMBNAIL]
     headers = commons.asked[0].headers
     assert (headers["user-agent"], headers["accept-encoding"]) == (AGENT, "identity")
@@ -432,7 +431,7 @@ def test_a_redirect_out_of_the_service_is_not_followed(commons, target):
 )  # fmt: skip
 def test_no_address_outside_wikimedia_is_asked_for(url):
     with pytest.raises(RecordFailed, match="picture-address"):
-        asyncio.run(CommonsFiles(make_config(""), make_quick()).fetch_file(RemoteFile("A.png", url, 64)))
+        asyncio.run(CommonsFiles(*make_config(""), make_quick()).fetch_file(RemoteFile("A.png", url, 64)))
 
 
 @dataclass
@@ -530,7 +529,7 @@ def test_files_that_are_not_there_and_hidden_versions_are_none(commons):
 @pytest.mark.parametrize("kind", [CommonsApi, CommonsFiles])
 def test_a_wrong_setting_is_refused(kind, api, contact, why):
     with pytest.raises(ConfigError, match=why):
-        kind(make_config(api, contact), make_quick())
+        kind(api, contact, make_quick())
 
 
 def describe_one(server, **settings):

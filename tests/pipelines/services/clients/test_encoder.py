@@ -91,7 +91,7 @@ def make(monkeypatch):
     def make_one(load):
         monkeypatch.setattr(module, "read_architecture", lambda name: Architecture(name, {}, {}))
         monkeypatch.setattr(module, "ClipModel", load)
-        made.append(OpenClipEncoder(EncoderConfig(model="fake", pretrained="weights", batch=4, threads=2)))
+        made.append(OpenClipEncoder(EncoderConfig(model="fake", pretrained="weights", batch=4)))
         return made[-1]
 
     yield make_one

@@ -3,7 +3,6 @@ from email.message import Message
 
 import pytest
 
-from pipelines.config.settings import SparqlConfig
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.graph.seeds import Slice, Span, draw_candidates
 from pipelines.services.clients.http import HttpReply
@@ -64,7 +63,7 @@ def make_endpoint(server, **changes):
 
 
 def make_endpoint_at(address, **changes):
-    return SparqlEndpoint(SparqlConfig(endpoint=address, **(QUICK | changes)))
+    return SparqlEndpoint(address, **(QUICK | changes))
 
 
 def ask(endpoint, query=QUERY):
