@@ -237,7 +237,7 @@ class SqliteLedger(Ledger):
         check_shared_memory(folder)
         self.folder = folder
         super().__init__(URL.create("sqlite", database=str(folder / FILE)), _name_file(folder), {})
-        self._lock = self._find_lock(self.owner).open("w")
+        self._lock = os.open(self._find_lock(self.owner), os.O_RDWR | os.O_CREAT, 0o644)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def prepare(self, connection: Any) -> None:  # noqa: ANN401
@@ -268,7 +268,7 @@ class SqliteLedger(Ledger):
         """Close the file and leave the lock."""
         super().close()
         self._find_lock(self.owner).unlink(missing_ok=True)
-        self._lock.close()
+        os.close(self._lock)
 
     def _find_lock(self, owner: int) -> Path:
         return self.folder / f"{owner}.lock"
