@@ -52,7 +52,7 @@ class Selections(WithoutModels):
     pictures: PictureStore
     seed: int
     name: str = "selections"
-    version: int = 4
+    version: int = 3
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement,)
     output: ClassVar[type[Record]] = Enhancement
 
