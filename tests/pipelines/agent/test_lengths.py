@@ -21,7 +21,7 @@ def test_everything_that_a_student_reads_counts():
     texts = [rollout.system, rollout.question, *(step.reply for step in steps)]
     texts += [f"<tool_response>\n{steps[0].observation.text}\n</tool_response>"]
     texts += [f"<tool_response>\nerror: unknown-page\n{steps[1].observation.text}\n</tool_response>"]
-    picture = PICTURE_TOKENS + 23 * 18
+    picture = PICTURE_TOKENS + 22 * 16
     assert measure_rollout(rollout, Letters()) == sum(map(len, texts)) + len(texts) * TURN_TOKENS + picture
 
 
@@ -29,4 +29,4 @@ def test_every_picture_counts_at_the_size_that_a_student_sees():
     one = make_rollout(answer())
     images = (*one.images, RolloutImage(id="img_2", picture=make_picture(5600, 5600)))
     two = one.model_copy(update={"images": images})
-    assert measure_rollout(two, Letters()) - measure_rollout(one, Letters()) == 324 + PICTURE_TOKENS
+    assert measure_rollout(two, Letters()) - measure_rollout(one, Letters()) == 19 * 19 + PICTURE_TOKENS
