@@ -1,12 +1,11 @@
 """How much memory and how many cores this process may have, and what of it databases and indexes take.
 
 The rule, for all of them: DuckDB holds at most half of the memory, and spills the rest to disk where it can; it finds
-by itself how many threads quotas and Slurm leave it. As many segments of a search index are written at once as half of
+by itself how many threads quotas leave it. As many segments of a search index are written at once as half of
 the memory holds. Neither changes a byte of what is made.
 """
 
 import os
-import re
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +15,12 @@ SHARE = 2
 """The part of the memory that one of them may take is one of so many."""
 SEGMENT = GIB
 """Bytes that a thread takes which writes a segment of a search index: two segments of text, and the postings of one."""
-SLURM_UNITS = {"K": 10, "M": 20, "": 20, "G": 30, "T": 40}
-"""Powers of two by suffix; a number without one is of megabytes."""
 LEAST = 64 << 20
 """Bytes that DuckDB needs for anything."""
 
 
 def measure_memory(root: Path = Path("/")) -> int:
-    """Return the bytes that this process may have: of the machine, control groups, Slurm and its address space.
+    """Return the bytes that this process may have: of the machine, control groups and its address space.
 
     Args:
         root: of the file system that tells of control groups.
@@ -31,18 +28,7 @@ def measure_memory(root: Path = Path("/")) -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     spaces = [limit] if limit != resource.RLIM_INFINITY else []
-    return min(machine, *spaces, *list_slurm_limits(), *(bound for _, bound in list_group_limits(root)))
-
-
-def list_slurm_limits() -> Iterator[int]:
-    """Yield the bytes that Slurm allots on this node, as it says in the environment; none outside of its jobs."""
-    cores = os.environ.get("SLURM_CPUS_ON_NODE", "")
-    number = int(cores) if cores.isdecimal() else count_cores()
-    for name, times in (("SLURM_MEM_PER_NODE", 1), ("SLURM_MEM_PER_CPU", number)):
-        found = re.fullmatch(r"([0-9]+)([KMGT]?)", os.environ.get(name, ""))
-        # Zero is all memory of the node.
-        if found and int(found[1]):
-            yield times * int(found[1]) << SLURM_UNITS[found[2]]
+    return min(machine, *spaces, *(bound for _, bound in list_group_limits(root)))
 
 
 def count_cores() -> int:

@@ -167,7 +167,7 @@ def open_pixels(data: bytes, max_side: int = 0) -> Image.Image:
         with _large if width * height > LARGE_PIXELS else nullcontext():
             opened.load()
         turn = _TURNS.get(_read_orientation(opened))
-        shown = _resolve_samples(opened, data[24] if extension == "png" else 8)
+        shown = _resolve_samples(opened)
         if max_side:
             shown.thumbnail((max_side, max_side), reducing_gap=2.0)
         if turn is not None:
@@ -220,26 +220,12 @@ def shrink_picture(data: bytes, max_pixels: int = 0, max_bytes: int = 0) -> byte
     raise RecordFailed("picture-too-large", f"a picture of one pixel has more than {max_bytes} bytes")
 
 
-def _resolve_samples(opened: Image.Image, depth: int) -> Image.Image:
+def _resolve_samples(opened: Image.Image) -> Image.Image:
     """Return RGB or RGBA of eight bits, so that scaling mixes colours and not numbers of a palette."""
-    if opened.mode.startswith("I"):
-        return _narrow_grey(opened)
-    key = opened.info.get("transparency")
-    if isinstance(key, tuple) and depth > 8:
-        opened.info["transparency"] = tuple(sample >> depth - 8 for sample in key)
-    elif isinstance(key, int) and opened.mode == "L" and depth < 8:
-        opened.info["transparency"] = key * 255 // ((1 << depth) - 1)
+    if opened.mode.startswith("I"):  # sixteen-bit grey, by the upper byte as Pillow does with colours
+        return Image.fromarray((np.asarray(opened) >> 8).astype(np.uint8)).convert("RGB")
     mode = "RGBA" if opened.has_transparency_data else "RGB"
     return opened if opened.mode == mode else opened.convert(mode)
-
-
-def _narrow_grey(opened: Image.Image) -> Image.Image:
-    """Return sixteen-bit grey as eight bits, by the upper byte as Pillow does with colours."""
-    samples = np.asarray(opened)
-    shown = Image.fromarray((samples >> 8).astype(np.uint8)).convert("RGB")
-    if isinstance(key := opened.info.get("transparency"), int):
-        shown.putalpha(Image.fromarray(np.where(samples == key, 0, 255).astype(np.uint8)))
-    return shown
 
 
 MAX_READ_PIXELS = 4_000_000

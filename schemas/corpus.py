@@ -80,7 +80,7 @@ class CorpusImage:
     title: tuple[str, ...]
     """Titles of the articles whose image it is, sorted."""
     path: str
-    """Relative to the corpus's images folder; empty when only its metadata is known."""
+    """Relative to the corpus's images folder; empty for a picture that is fetched."""
     sha256: str
     width: int
     height: int

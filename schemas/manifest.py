@@ -1,8 +1,9 @@
 """The manifest: what a sealed stage folder holds and where it came from. Existence means complete."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -33,6 +34,10 @@ class BenchmarkEntry(ManifestPart):
     """Questions refused for it, by kind; one may count under several."""
 
 
+def _add(one: ManifestPart, other: ManifestPart, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(one, name) + getattr(other, name) for name in names}
+
+
 class RoleUsage(ManifestPart):
     """Use of one model in one role."""
 
@@ -44,12 +49,7 @@ class RoleUsage(ManifestPart):
 
     def __add__(self, other: "RoleUsage") -> "RoleUsage":
         """Return the sum, field by field."""
-        return RoleUsage.model_construct(
-            calls=self.calls + other.calls,
-            cached_calls=self.cached_calls + other.cached_calls,
-            tokens=self.tokens + other.tokens,
-            cost=self.cost + other.cost,
-        )
+        return RoleUsage.model_construct(**_add(self, other, RoleUsage.model_fields))
 
 
 class Usage(ManifestPart):
@@ -77,14 +77,7 @@ class Usage(ManifestPart):
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum, field by field; sums of what was checked need no check."""
         return Usage.model_construct(
-            calls=self.calls + other.calls,
-            cached_calls=self.cached_calls + other.cached_calls,
-            retries=self.retries + other.retries,
-            tokens_in=self.tokens_in + other.tokens_in,
-            tokens_out=self.tokens_out + other.tokens_out,
-            gpu_seconds=self.gpu_seconds + other.gpu_seconds,
-            cost=self.cost + other.cost,
-            discount=self.discount + other.discount,
+            **_add(self, other, Usage.model_fields.keys() - {"served", "roles"}),
             served=dict(Counter(self.served) + Counter(other.served)) if other.served else self.served,
             roles=self.roles | {name: self.roles.get(name, RoleUsage()) + use for name, use in other.roles.items()},
         )

@@ -254,13 +254,7 @@ ODD: dict[str, Odd] = {
     "webp with clear parts": Odd(lambda: encode(make_clear(draw()), "WEBP", lossless=True), "webp", seen=WHITE),
     "one bit": Odd(lambda: encode(draw().convert("1", dither=Image.Dither.NONE), "PNG"), "png", seen=(0, 0, 0)),
     "sixteen-bit grey": Odd(partial(write_grey, 0x5D80, 0xF000), "png", seen=GREY),
-    "sixteen-bit grey with clear parts": Odd(
-        partial(write_grey, 0x5D80, 0xF000, make_chunk(b"tRNS", b"\x5d\x80")), "png", seen=WHITE
-    ),
     "sixteen-bit colour": Odd(lambda: make_png(SIDE, 16, 2, pack_rows(draw(), 3)), "png"),
-    "sixteen-bit colour with clear parts": Odd(
-        lambda: make_png(SIDE, 16, 6, pack_rows(make_clear(draw()), 4)), "png", seen=WHITE
-    ),
     "animated gif": Odd(lambda: animate("GIF"), "gif"),
     "animated webp": Odd(lambda: animate("WEBP", lossless=True), "webp"),
     "animated png": Odd(lambda: animate("PNG"), "png"),

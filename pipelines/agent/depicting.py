@@ -260,9 +260,7 @@ def _check_fit(image: CorpusImage) -> None:
 
 
 def _is_vague(image: CorpusImage | None) -> bool:
-    if image is None or image.error == _MISSING:
-        return True
-    return not image.path and not image.error and not (image.url and image.width and image.height and image.licence)
+    return image is None or not _is_at_hand(image)
 
 
 def _choose_row(

@@ -43,12 +43,6 @@ def digest_set(values: Iterable[str]) -> bytes:
     return b"".join(sorted({hashlib.sha1(each.encode("utf-8", "surrogatepass")).digest()[:DIGEST] for each in values}))
 
 
-def count_repeated(texts: Iterable[str], similarity: float) -> int:
-    """Return how many texts are near one before them."""
-    sets = Sketches(list(map(shingle_text, texts)), similarity)
-    return len({one for one, _, _ in find_alike(sets, sets)})
-
-
 @cache
 def choose_bands(similarity: float) -> tuple[int, int]:
     """Return bands of LSH and their rows: the longest rows of which enough bands miss few at the threshold."""

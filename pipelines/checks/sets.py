@@ -4,7 +4,6 @@ A skeleton is a question whose names, types, values, numbers and dates became sl
 template have one skeleton (research/quality.md D1). All is exact and linear in the number of words.
 """
 
-import gzip
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from pipelines.graph.odds import read_gold_share
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
-from pipelines.names import fold_name, split_words
+from pipelines.names import fold_name
 from schemas.base import Record, Rejection
 from schemas.datasets import Dataset, Enhancement, Origin, Picture, SearchNeed, Split
 from schemas.proofs import Answer, Proof, Trace
@@ -161,18 +160,6 @@ def find_quota(counts: Sequence[int], share: float) -> int:
 def list_grams(words: Sequence[str], size: int) -> list[Gram]:
     """Return the runs of ``size`` words, from left to right; empty for a shorter text."""
     return list(zip(*(words[start:] for start in range(size)), strict=False))
-
-
-def measure_distinct(texts: Iterable[str], size: int) -> float:
-    """Return the share of distinct runs of ``size`` words among all: distinct-n; 0.0 without any."""
-    grams = [gram for text in texts for gram in list_grams(split_words(text), size)]
-    return len(set(grams)) / len(grams) if grams else 0.0
-
-
-def measure_compression(texts: Sequence[str]) -> float:
-    """Return how many times smaller gzip makes the texts, one a line: repetition raises it; 0.0 for no texts."""
-    whole = "\n".join(texts).encode("utf-8", "surrogatepass")
-    return len(whole) / len(gzip.compress(whole, 9, mtime=0)) if whole else 0.0
 
 
 NO_NODE = -1

@@ -22,7 +22,7 @@ from pipelines.cli.console import (
     to_json,
 )
 
-TRAINERS = "llamafactory, ms-swift, trl, verl-sft, mars-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
+TRAINERS = "llamafactory, ms-swift, trl, verl-sft (of sft); verl, rllm, mmsearch-r1, mars (of rl)"
 
 
 @app.command("verify")

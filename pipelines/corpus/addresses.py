@@ -1,5 +1,6 @@
-"""The addresses of a wiki's pages."""
+"""The addresses of a wiki's pages and of licences."""
 
+import re
 from urllib.parse import quote, unquote, urlsplit
 
 SAFE = ":/(),!*;@$-._~'"
@@ -25,3 +26,14 @@ def parse_page_url(base: str, url: str) -> str | None:
     if not given.path.startswith(wanted.path):
         return None
     return unquote(given.path.removeprefix(wanted.path)).replace("_", " ").strip() or None
+
+
+_CC_BY = re.compile(r"CC (BY(?:-SA)?) (\d\.\d)(?: ([a-z]+))?")
+
+
+def find_licence_url(name: str) -> str:
+    """Return the address of a licence's text by its short name on Wikimedia Commons; empty where it is not known."""
+    match = _CC_BY.fullmatch(name)
+    if match is None:
+        return "https://creativecommons.org/publicdomain/zero/1.0/" if name == "CC0" else ""
+    return f"https://creativecommons.org/licenses/{match[1].lower()}/{match[2]}/" + (f"{match[3]}/" if match[3] else "")

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from pipelines.corpus.articles import write_origins
 from pipelines.corpus.boxes import needs_survey
-from pipelines.corpus.commons import write_images
 from pipelines.corpus.data import read_names
 from pipelines.corpus.dump import Site, list_parts, plan_ranges, read_site, strip_qualifier
+from pipelines.corpus.images import write_images
 from pipelines.corpus.kinds import find_domain, name_class_kind
 from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
 from pipelines.corpus.manifest import (
@@ -68,6 +68,7 @@ from pipelines.errors import ConfigError, ConservationError
 from pipelines.files import drafting_folder, make_temp_path, sync_files
 from pipelines.ids import digest_file, digest_value
 from pipelines.memory import count_segments
+from schemas.corpus import CorpusImage
 
 _SCANNED = (
     "page_id",
@@ -375,7 +376,7 @@ class _Build:
             if self.side.articles is not None:
                 write_origins(folder, self.side.articles)
         with self.phase("images"):
-            images, pictures, media = write_images(folder, self.side, kept, self.site.language)
+            images = write_images(folder, self.side.images, self.site.language)
         with self.phase("search") as report:
             passages = list_passages(numbering, lambda done: report(done, numbering.article_count))
             passage_count = write_passages(folder / "search", passages, count_segments(self.threads))
@@ -391,9 +392,9 @@ class _Build:
                 facts=facts,
                 facts_with_target=linked,
                 aliases=aliases,
-                images=images,
+                images=len(images),
                 passages=passage_count,
-                side=known | {name: found for name, found in (("statements", stated), ("media", media)) if found},
+                side=known | ({"statements": stated} if stated else {}),
                 seconds=self.seconds,
             )
             ends = counts.kept + sum(counts.rejected.values()) + counts.failed
@@ -401,18 +402,19 @@ class _Build:
                 raise ConservationError(f"{counts.rows_in} pages in, {ends} kept, rejected or failed")
             sync_files(folder)
             newest = max((part.counts.newest for part in parts), default="")
-            write_manifest(folder / "manifest.json", self._make_manifest(folder, newest, pictures, counts))
+            write_manifest(folder / "manifest.json", self._make_manifest(folder, newest, images, counts))
         return counts
 
     def _make_manifest(
-        self, folder: Path, newest: str, pictures: list[tuple[str, str]], counts: CorpusManifestCounts
+        self, folder: Path, newest: str, pictures: list[CorpusImage], counts: CorpusManifestCounts
     ) -> CorpusManifest:
         files = [*(("dump", dump) for dump in self.dumps), *self.side.list_files()]
         inputs = [InputFile(role, path.name, digest_file(path), path.stat().st_size) for role, path in files]
         images_dir = ""
         if self.side.images is not None:
             images = self.side.images.parent
-            inputs.append(InputFile("pictures", images.name, digest_value(pictures), len(pictures)))
+            named = [(image.file, image.sha256) for image in pictures]
+            inputs.append(InputFile("pictures", images.name, digest_value(named), len(named)))
             # Relative when both are in one workspace, so that the workspace may be moved.
             home = self.out.resolve()
             is_near = images.resolve().is_relative_to(home.parent.parent)

@@ -89,20 +89,6 @@ def plan_ranges(dump: Path, range_bytes: int) -> tuple[ByteRange, ...]:
     return tuple(ByteRange(number, *pair) for number, pair in enumerate(pairwise(edges)))
 
 
-def sample_ranges(dump: Path, count: int, range_bytes: int) -> tuple[ByteRange, ...]:
-    """Return ranges of about ``range_bytes`` spread evenly over a dump: enough to judge what reading all of it takes.
-
-    A file too small for that many, or one that cannot be cut, is given as :func:`plan_ranges` cuts it.
-    """
-    spread = plan_ranges(dump, max(range_bytes, cover_file(dump).end // count))
-    if len(spread) == 1 or spread[0].end <= 2 * range_bytes:
-        return spread
-    with open_dump(dump) as file:
-        search = _search_stream if find_packing(file) else _search_page
-        ends = [(piece, search(file, piece.start + range_bytes)) for piece in spread[:count]]
-    return tuple(ByteRange(piece.number, piece.start, end or piece.end) for piece, end in ends)
-
-
 def cover_file(dump: Path) -> ByteRange:
     """Return the range that is the whole file."""
     with open_dump(dump) as file:

@@ -1,7 +1,6 @@
 """The pictures of a corpus, and those of an article's wikitext.
 
-Picture files beside a dump are opened and measured; of the others the table keeps the metadata of Commons. Nothing is
-copied or fetched.
+Picture files beside a dump are opened and measured. Nothing is copied or fetched.
 
 In wikitext, without expanding templates, pictures occur in ``[[File:...]]``, in ``<gallery>``, and by their bare names
 in parameters of infoboxes and of templates that show pictures. A parameter named for a flag, arms, logo, map or
@@ -11,23 +10,16 @@ scan is linear in the text, and its result is bounded.
 
 import csv
 import errno
-import glob
 import hashlib
-import heapq
 import html
 import re
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache, lru_cache, partial
-from itertools import groupby, islice
-from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -35,25 +27,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.corpus.data import read_data
-from pipelines.corpus.tables import IMAGES, MEMORY_MEGABYTES, open_spill, stream_tables
+from pipelines.corpus.tables import IMAGES, TableWriter
 from pipelines.corpus.texts import PageStore
 from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored, match_template
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
-from pipelines.files import TEMP_PREFIX, explain_os_error
+from pipelines.files import explain_os_error
 from pipelines.names import normalise_file
 from pipelines.pictures import MAX_BYTES, probe_picture
-from pipelines.services.image_metadata import FORMATS, WRONG_FORMAT
 from schemas.corpus import CorpusImage
 from schemas.datasets import Picture
 
 _THREADS = 2
 _COLUMNS = ("file", "author", "licence", "licence_url", "source_url")
 _MISSING = "missing"
-_MERGE_ROWS = 8_192
-_KEPT = ("file", "width", "height", *_COLUMNS[1:], "url", "bytes", "depicts")
 QID = re.compile("Q[1-9][0-9]{0,17}")
 
-_Row = dict[str, Any]
 _reading = Lock()
 
 
@@ -137,23 +125,24 @@ def describe_image(image: CorpusImage) -> Picture:
     return Picture(extension=image.format, **{name: getattr(image, name) for name in same})
 
 
-def merge_images(
-    local: Sequence[CorpusImage], media: Path | None, pages: Path, megabytes: int = MEMORY_MEGABYTES
-) -> Iterator[pa.Table]:
-    """Yield the rows of ``images.parquet``, sorted by file: local pictures, and those that Commons describes.
-
-    A lead picture of an article that is not local gets a row with its size, licence and author but no path, sha256 or
-    hash: enough to judge it, not to show it. For a local one Commons adds what it depicts, where its own row does not
-    say it. Both tables are sorted out of core and read side by side:
-    to join millions of rows as wide as these takes far more memory. Memory holds the titles of a few pictures at a
-    time.
-    """
-    at_hand = {image.file: image for image in local}
-    with closing(_read_shown(pages, megabytes)) as shown, closing(_read_media(media, megabytes)) as described:
-        names = heapq.merge(shown, ((file, None) for file in sorted(at_hand)), key=itemgetter(0))
-        rows = _make_rows(names, described, at_hand)
-        while batch := list(islice(rows, _MERGE_ROWS)):
-            yield pa.Table.from_pylist(batch, schema=IMAGES)
+def write_images(folder: Path, table: Path | None, language: str) -> list[CorpusImage]:
+    """Write the table of the pictures at hand of a corpus whose pages and texts are written, and return its rows."""
+    local = read_images(table) if table is not None else []
+    leading, showing = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    files, texts = {image.file for image in local}, PageStore.open(folder / "store")
+    with pq.ParquetFile(folder / "pages.parquet") as pages:
+        for batch in pages.iter_batches(columns=["node", "title", "image"]) if files else ():
+            for node, title, lead in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                leading[lead].add(title)
+                for file in files.intersection(find_page_images(texts.text(node), language)):
+                    showing[file].add(title)
+    rows = []
+    for image in local:
+        leads, shows = leading[image.file], showing[image.file] - leading[image.file]
+        rows.append(replace(image, title=tuple(sorted(leads)), shown=tuple(sorted(shows))))
+    with TableWriter(folder, "images", IMAGES, mapped=True) as writer:
+        writer.write_table(pa.Table.from_pylist(list(map(asdict, rows)), schema=IMAGES))
+    return rows
 
 
 def find_shared_leads(pages: Path, digest: str) -> Mapping[str, tuple[str, ...]]:
@@ -174,63 +163,6 @@ def _read_shared_leads(pages: Path, digest: str) -> Mapping[str, tuple[str, ...]
     for row in rows.filter(pc.is_in(rows["image"], value_set=shared)).to_pylist():
         titles[row["image"]].append(row["title"])
     return {file: tuple(sorted(each)) for file, each in titles.items()}
-
-
-def _read_shown(pages: Path, megabytes: int) -> Generator[tuple[str, str]]:
-    for table in _sort_rows(pages, "image AS file, title", "WHERE image <> '' ORDER BY file, title", megabytes):
-        yield from zip(table["file"].to_pylist(), table["title"].to_pylist(), strict=True)
-
-
-def _read_media(media: Path | None, megabytes: int) -> Generator[_Row]:
-    if media is not None:
-        for table in _sort_rows(media, ", ".join([*_KEPT, "mime"]), "ORDER BY file", megabytes):
-            yield from table.to_pylist()
-
-
-def _sort_rows(path: Path, columns: str, order: str, megabytes: int) -> Iterator[pa.Table]:
-    folder = TemporaryDirectory(prefix=TEMP_PREFIX, dir=path.parent)
-    with folder as name, open_spill(Path(name), megabytes) as database:
-        database.read_parquet(glob.escape(str(path)), hive_partitioning=False).create_view("rows")
-        yield from stream_tables(database, f"SELECT {columns} FROM rows {order}", _MERGE_ROWS)
-
-
-def _make_rows(
-    names: Iterable[tuple[str, str | None]], described: Iterator[_Row], at_hand: Mapping[str, CorpusImage]
-) -> Iterator[_Row]:
-    media = next(described, None)
-    for file, group in groupby(names, key=itemgetter(0)):
-        titles = [title for _, title in group if title is not None]
-        while media is not None and media["file"] < file:
-            media = next(described, None)
-        found = media if titles and media is not None and media["file"] == file else None
-        image = at_hand.get(file)
-        if image is not None and (image.error != _MISSING or found is None):
-            said = image.depicts or (found or {}).get("depicts") or ()
-            shown = [title for title in image.shown if title not in titles]
-            yield asdict(image) | {"title": titles, "depicts": said, "shown": shown}
-        elif found is not None:
-            yield _describe(found) | {"title": titles}
-
-
-def _describe(media: _Row) -> _Row:
-    name = FORMATS.get(media["mime"], "")
-    kept = {"url": media["url"] or "", "bytes": media["bytes"] or 0, "depicts": media["depicts"] or []}
-    row = {column: media[column] for column in _KEPT} | kept | {"shown": []}
-    return row | {"path": "", "sha256": "", "phash": "", "format": name, "error": "" if name else WRONG_FORMAT}
-
-
-def find_showing(folder: Path, language: str, files: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the titles of the articles that show each of some files, sorted, by file name."""
-    found = defaultdict[str, list[str]](list)
-    texts, node = PageStore.open(folder / "store"), 0
-    with pq.ParquetFile(folder / "pages.parquet") as pages:
-        for batch in pages.iter_batches(columns=["title"]):
-            for title in batch.column(0).to_pylist():
-                for file in find_page_images(texts.text(node), language):
-                    if file in files:
-                        found[file].append(title)
-                node += 1
-    return {file: tuple(sorted(titles)) for file, titles in found.items()}
 
 
 def place_inside(folder: Path, relative: str) -> Path | None:

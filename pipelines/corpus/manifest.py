@@ -3,8 +3,8 @@
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
 with ``wikidatawiki-*-page_props.sql.gz`` gives the numbers of sitelinks and statements. Wikidata's
 ``wikidata-*-all.json.*`` gives them too, and the statements themselves: facts that infoboxes lack.
-``commons-*-mediainfo.*`` gives the metadata of pictures, ``images/images.tsv`` the local picture files, and
-``news-articles.jsonl`` what is known of the articles of an export of the news.
+``images/images.tsv`` names the local picture files, and ``news-articles.jsonl`` holds what is known of the articles of
+an export of the news.
 """
 
 import json
@@ -157,7 +157,6 @@ _PAGES = re.compile(r"-pages-(?:articles|meta)")
 _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)(?!\d)")
 _SQL = ("sql.gz", "sql")
 _JSON = ("json.bz2", "json.gz", "json")
-_RDF = ("ttl.bz2", "ttl.gz", "ttl", "nt.bz2", "nt.gz", "nt")
 _TABLES = ("page_props", "linktarget", "categorylinks")
 
 
@@ -172,8 +171,6 @@ class SideFiles:
     wikidata_page_props: Path | None = None
     wikidata_entities: Path | None = None
     """Wikidata's JSON dump."""
-    media: Path | None = None
-    """Commons' MediaInfo dump, as RDF."""
     images: Path | None = None
     """The ``images.tsv``."""
     articles: Path | None = None
@@ -196,7 +193,6 @@ def find_side_files(dump: Path) -> SideFiles:
         wikidata_page=_find_file(folder, ("wikidatawiki-*-page",), _SQL),
         wikidata_page_props=_find_file(folder, ("wikidatawiki-*-page_props",), _SQL),
         wikidata_entities=_find_file(folder, ("wikidata-*-all", "latest-all"), _JSON),
-        media=_find_file(folder, ("commons*-mediainfo", "latest-mediainfo"), _RDF),
         images=images if images.is_file() else None,
         articles=articles if articles.is_file() else None,
     )

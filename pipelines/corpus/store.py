@@ -145,10 +145,7 @@ class Corpus:
         return frozenset(self._nodes_by_type)
 
     def image(self, file: str) -> CorpusImage | None:
-        """Return a picture by its file name with spaces, or None.
-
-        A picture that only Commons describes has an empty path.
-        """
+        """Return a picture by its file name with spaces, or None."""
         images = self._images
         row = bisect_left(range(len(images)), file, key=lambda number: images.value(number, "file"))
         if row == len(images) or images.value(row, "file") != file:
@@ -161,7 +158,7 @@ class Corpus:
     def image_path(self, file: str) -> Path:
         """Return where a picture lies."""
         image = self.image(file)
-        if image is None or not image.path:
+        if image is None:
             raise ConfigError(f"corpus {self.folder} has no local picture {file!r}")
         path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:

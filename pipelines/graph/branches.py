@@ -5,7 +5,6 @@ named in the question, or be hidden in a later round behind facts of its own pag
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import read_relations, stem_key
@@ -14,9 +13,6 @@ from pipelines.graph.prose import Sentence, list_prose, mask_names
 from pipelines.graph.query import Indexes
 from pipelines.names import digest_aliases
 from schemas.proofs import Branch, Evidence, Proof
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 def find_quote(ground: Indexes, fact: Fact) -> Sentence | None:
@@ -83,34 +79,15 @@ def list_named(proof: Proof) -> tuple[int, ...]:
     return tuple(number for number, branch in enumerate(proof.branches, first) if branch.named)
 
 
-def draw_tree(proof: Proof) -> "nx.DiGraph":
-    """Return the entities of a proof by their numbers, an edge from what is known to what it leads to."""
-    # Imported here as in pipelines.graph.proofs.
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(proof.entities)))
-    graph.add_edges_from((hop.index - 1, hop.index) for hop in proof.hops)
-    graph.add_edges_from((number, branch.host) for number, branch in enumerate(proof.branches, len(proof.nodes)))
-    return graph
-
-
 def find_tree_problems(proof: Proof) -> Iterator[str]:
-    """Yield why a proof with branches is no tree that leads from its leaves, the anchor among them, to the answer."""
-    import networkx as nx
+    """Yield why a proof with branches is no tree that leads from its leaves, the anchor among them, to the answer.
 
-    last, first = len(proof.nodes) - 1, len(proof.nodes)
+    What each branch is about has a smaller number, so that all lead along the chain and nothing goes round.
+    """
     hosts = {branch.host for branch in proof.branches}
-    for number, branch in enumerate(proof.branches, first):
+    for number, branch in enumerate(proof.branches, len(proof.nodes)):
         if not 1 <= branch.host < number:
             yield f"branch {number}: it is about {branch.host}; it is about an entity with a smaller number, not 0"
             return
         if branch.named == bool(branch.descriptor) or branch.named == (number in hosts):
             yield f"branch {number}: an entity is named, or has a descriptor and branches of its own"
-    graph = draw_tree(proof)
-    if not nx.is_directed_acyclic_graph(graph) or not nx.is_weakly_connected(graph):
-        yield "branches: the facts go round in a circle, or do not hang together"
-    elif [node for node in graph if not graph.out_degree(node)] != [last]:
-        yield "branches: they lead to another end than the answer node"
-    elif graph.in_degree(0):
-        yield "branches: the picture's entity is led to"

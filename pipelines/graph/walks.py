@@ -462,12 +462,6 @@ def find_bit(split: Split, steps: int) -> int:
     return SPLITS.index(split) * (steps + 1)
 
 
-def show_mark(marks: Marks, split: Split, left: int, steps: int) -> Mask:
-    """Return which nodes lead to an answer of a split in exactly so many steps."""
-    mask: Mask = (marks >> np.uint16(find_bit(split, steps) + left)) & np.uint16(1) == 1
-    return mask
-
-
 def _join_rows(rows: Rows, values: Bits, joined: Bits) -> None:
     for first, last in _cut_nodes(rows.offsets):
         offsets = np.asarray(rows.offsets[first : last + 1])
@@ -590,10 +584,6 @@ class WalkGraph:
     def terrain(self) -> Terrain:
         """The arrays that are walked on."""
         return Terrain(self._links, self._relations, self.flags, self.marks, self._ratings)
-
-    def can_reach(self, split: Split, left: int) -> Mask:
-        """Return for each node whether so many more steps can end at an answer of the split."""
-        return show_mark(self.marks, split, left, self._steps)
 
     def lengths_from(self, node: int, split: Split) -> list[tuple[int, float]]:
         """Return the path lengths that can be walked from a seed, with their weights, which are above 0."""

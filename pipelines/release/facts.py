@@ -6,11 +6,10 @@ Of each question its signature and its words are kept; all else is added up, as 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from sys import intern
 from typing import NamedTuple
 
-from pipelines.checks.sets import Signature, delexicalise, make_signature
+from pipelines.checks.sets import Signature, make_signature
 from pipelines.release.guessing import Guessed, read_asked
 from pipelines.release.making import Example
 from pipelines.release.reviewed import Review, name_group
@@ -26,8 +25,6 @@ class QuestionFacts(NamedTuple):
     """What the report compares questions by."""
 
     signature: Signature
-    text: str
-    skeleton: str
     asked: Guessed
     stratum: str
     """Hops, domain and how often it was solved, in words."""
@@ -84,7 +81,7 @@ class ReleaseFacts:
         if question.record_id not in self.questions:
             group = name_group(question.hops_named, question.domain, question.cells)
             self.questions[question.record_id] = QuestionFacts(
-                make_signature(question), question.text, delexicalise(question), read_asked(question), intern(group)
+                make_signature(question), read_asked(question), intern(group)
             )
             self._add_question(question)
         split = self.splits.setdefault(example.entry.split, SplitFacts())
@@ -116,7 +113,7 @@ class ReleaseFacts:
         words["standing"].update(f"left out: {name}" for name in question.left_out)
         for cell in question.cells:
             self._add_cell(cell)
-        self._add_proof(question.proof, question.trace)
+        self._add_proof(question.proof)
         if question.trace is not None:
             self._add_trace(question.trace)
         if question.depiction is not None:
@@ -136,16 +133,8 @@ class ReleaseFacts:
         self.cells[name].update({**told, "correct": cell.correct, "asked": asked, "never solved": never})
         self.days[name] = max(self.days.get(name, ""), cell.day)
 
-    def _add_proof(self, proof: Proof, trace: Trace | None) -> None:
+    def _add_proof(self, proof: Proof) -> None:
         numbers, words, flags, least = self.numbers, self.words, self.flags, proof.thresholds
-        hops = [f"<-{hop.relation}" if hop.backward else hop.relation for hop in proof.hops]
-        chain = [*hops, proof.answer_relation] if proof.nodes else []
-        chain = chain if trace is None else [link.relation for link in trace.links]
-        words["relations"].update(chain)
-        words["bigrams"].update(f"{left} {right}" for left, right in pairwise(chain))
-        words["sequences"][" > ".join(node.type for node in proof.nodes)] += 1
-        for node in proof.nodes:
-            words[f"uses as {node.role}"][str(node.page_id)] += 1
         for count in proof.counts:
             places = [count.name] if count.name != "alone" else ["alone", f"alone, {'later' if count.node > 1 else 1}"]
             for name in places:

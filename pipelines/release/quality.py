@@ -10,14 +10,11 @@ from typing import get_args
 
 from pipelines.agent.agreement import bound_mean, wilson_interval
 from pipelines.checks.benchmarks import describe_benchmarks
-from pipelines.checks.near import count_repeated
-from pipelines.checks.repeats import NEAR_TEXT, count_near
+from pipelines.checks.repeats import count_near
 from pipelines.checks.sets import (
     Signature,
     count_duplicates,
     list_shared_values,
-    measure_compression,
-    measure_distinct,
 )
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import GateNotMet
@@ -33,7 +30,6 @@ Table = dict[str, Mapping[str, Scalar]]
 """Named rows of named values."""
 Section = Mapping[str, Scalar | Mapping[str, Scalar]]
 Quality = dict[str, Section]
-TOP = 10
 FEW = 5
 """Questions of a source up to which the paper counts it as rare (DR-MMSearchAgent, figure 9)."""
 DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
@@ -76,12 +72,6 @@ def describe_numbers(values: Iterable[Number]) -> dict[str, Scalar]:
     }
 
 
-def count_effective(counts: Counter[str]) -> float:
-    """Return exp(entropy): how many equally frequent values would be as varied."""
-    shares = [counts[value] / counts.total() for value in sorted(counts)]
-    return round(math.exp(-sum(part * math.log(part) for part in shares)), DIGITS) if shares else 0.0
-
-
 def _count_flags(facts: ReleaseFacts, *names: str) -> Table:
     return {name: count_rows(facts.flags[name][True], facts.flags[name].total()) for name in names}
 
@@ -121,47 +111,6 @@ def _measure_proofs(facts: ReleaseFacts) -> Table:
         "redundant constraints a question": describe_numbers(facts.numbers["redundant"]),
         **_count_flags(facts, "questions with a redundant constraint"),
     }
-
-
-def _measure_diversity(facts: ReleaseFacts) -> dict[str, Scalar]:
-    skeletons = Counter(question.skeleton for question in facts.questions.values())
-    relations, bigrams, sequences = (facts.words[name] for name in ("relations", "bigrams", "sequences"))
-    top = sum(rows for _, rows in bigrams.most_common(TOP))
-    return {
-        "skeletons": len(skeletons),
-        "top skeleton share": share(max(skeletons.values(), default=0), len(facts.questions)),
-        "relations": len(relations),
-        "effective relations": count_effective(relations),
-        "relation bigrams": len(bigrams),
-        "effective relation bigrams": count_effective(bigrams),
-        f"top {TOP} bigrams share": share(top, bigrams.total()),
-        "type sequences": len(sequences),
-        "effective type sequences": count_effective(sequences),
-    }
-
-
-def _measure_wording(facts: ReleaseFacts) -> Table:
-    table: Table = {}
-    for name, texts in (
-        ("text", [each.text for each in facts.questions.values()]),
-        ("skeleton", [each.skeleton for each in facts.questions.values()]),
-    ):
-        table[name] = {
-            **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
-            "compression ratio": round(measure_compression(texts), 2),
-            "near duplicates": share(count_repeated(texts, NEAR_TEXT), len(texts)),
-        }
-    return table
-
-
-def _measure_reuse(facts: ReleaseFacts) -> Table:
-    table: Table = {}
-    for role in ("anchor", "bridge", "answer"):
-        uses = facts.words[f"uses as {role}"]
-        numbers = describe_numbers(uses.values())
-        most = {f"{name} uses": numbers.get(name, 0) for name in ("median", "p95", "max")}
-        table[role] = {"entities": len(uses), **most}
-    return table
 
 
 def _measure_difficulty(facts: ReleaseFacts) -> Table:
@@ -264,9 +213,6 @@ def measure_quality(
             "alone, later nodes": _describe_counts(facts, "alone, later"),
         },
         "proof": _measure_proofs(facts),
-        "diversity": _measure_diversity(facts),
-        "wording": _measure_wording(facts),
-        "entity reuse": _measure_reuse(facts),
         "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(question.signature for question in own)},
         "near duplicates": {name: count_rows(rows, len(signatures)) for name, rows in count_near(signatures).items()},
         "difficulty": _measure_difficulty(facts),

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
+from pipelines.corpus.addresses import find_licence_url
 from pipelines.corpus.articles import DUMP, name_source, read_articles, write_news
-from pipelines.corpus.commons import find_licence_url
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, clear_unfinished, digest_corpus, find_side_files
 from pipelines.corpus.store import Corpus

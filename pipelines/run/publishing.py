@@ -7,7 +7,7 @@ from typing import cast, get_args
 from pipelines.agent.dialects import SYNTH, render_system
 from pipelines.checks.benchmarks import count_hits
 from pipelines.config.disclosure import digest_settings, disclose_plugin, disclose_settings
-from pipelines.corpus.commons import find_licence_url
+from pipelines.corpus.addresses import find_licence_url
 from pipelines.corpus.store import Corpus
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.card import PAGE_LICENCE, PAGE_LICENCE_URL, digest_prose

@@ -21,8 +21,12 @@ from pipelines.toy.world import World
 
 PICTURED = 5
 """One entity in so many is in the news with a picture."""
-SOURCES = ("Harbour Herald", "Morning Lantern", "Evening Ledger", "Upland Courier", "Riverside Post", "Meadow Gazette",
-           "Northern Observer", "The Weekly Plumb", "Quayside Times", "Kettle and Bell")  # fmt: skip
+SOURCES = tuple(
+    (
+        "Harbour Herald, Morning Lantern, Evening Ledger, Upland Courier, Riverside Post, Meadow Gazette, Northern "
+        "Observer, The Weekly Plumb, Quayside Times, Kettle and Bell"
+    ).split(", ")
+)
 HOST = "toywiki.example"
 OLD, BARE, MISTOLD, SHORT, REPRINTED = 0.1, 0.06, 0.05, 0.03, 0.04
 """Shares of articles with a picture that are old, lack it, have another's caption, are short, or are printed again."""

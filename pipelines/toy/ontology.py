@@ -386,14 +386,29 @@ RELATIONS: tuple[Relation, ...] = (
 # fmt: on
 
 
-_COLOURS = ("crimson", "saffron yellow", "pale blue", "ivory white", "violet", "copper red", "olive green", "lilac",
-            "slate grey", "deep purple")  # fmt: skip
-_STONES = ("granite", "sandstone", "limestone", "basalt", "brick", "wrought iron", "steel", "reinforced concrete",
-           "marble", "oak timber")  # fmt: skip
-_STYLES = ("neoclassical", "Gothic Revival", "Baroque Revival", "Art Nouveau", "brutalist", "functionalist",
-           "Romanesque Revival", "Art Deco")  # fmt: skip
-_GENRES = ("satire", "ghost story", "family saga", "adventure", "tragedy", "romance", "mystery", "pastoral",
-           "coming-of-age story", "science fiction")  # fmt: skip
+_COLOURS = tuple(
+    (
+        "crimson, saffron yellow, pale blue, ivory white, violet, copper red, olive green, lilac, slate grey, deep "
+        "purple"
+    ).split(", ")
+)
+_STONES = tuple(
+    (
+        "granite, sandstone, limestone, basalt, brick, wrought iron, steel, reinforced concrete, marble, oak timber"
+    ).split(", ")
+)
+_STYLES = tuple(
+    (
+        "neoclassical, Gothic Revival, Baroque Revival, Art Nouveau, brutalist, functionalist, Romanesque Revival, Art "
+        "Deco"
+    ).split(", ")
+)
+_GENRES = tuple(
+    (
+        "satire, ghost story, family saga, adventure, tragedy, romance, mystery, pastoral, coming-of-age story, "
+        "science fiction"
+    ).split(", ")
+)
 _MOTTOES = ("Light before gold", "Steady as stone", "By water and will", "Always the harbour", "Truth needs no crown",
             "Work and song", "From ashes, bread", "Many hands, one roof", "Patience conquers", "The gate stands open",
             "Salt and honour", "Onward without haste")  # fmt: skip

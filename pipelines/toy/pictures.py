@@ -43,7 +43,7 @@ MISSTATED_SHARE = 0.015
 """Pictures whose statement names another entity."""
 TELLING_SHARE = 0.5
 """Simple pictures whose file name says what they are."""
-_UPRIGHT = ("person", "orchid", "beetle", "painting", "novel", "newspaper", "clock", "helmet")
+_UPRIGHT = tuple("person orchid beetle painting novel newspaper clock helmet".split())
 _VIEWS = ("", " 2019", " (cropped)", " 02", " detail")
 _OUTDOOR_VIEWS = (*_VIEWS, " from the north", " in spring", ", seen from the west")
 _SECOND_VIEWS = (" 03", " another view", " (2)", " close up")

@@ -14,7 +14,6 @@ from importlib import resources
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from pipelines.errors import ConfigError
@@ -38,7 +37,7 @@ _COLUMNS = (
 def write_world(out: Path, config: WorldConfig) -> dict[str, int]:
     """Write a whole world to ``out``, or nothing; what a killed run of the same ``out`` left is removed.
 
-    Files: the multistream dump, two SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
+    Files: the multistream dump, two SQL tables, two tables of Wikidata, ``images/`` with
     ``images.tsv``, ``news/`` with articles about the same facts, ``world.json``, and ``truth/`` for tests. The same
     configuration gives the same bytes (with the same versions of Pillow, zlib and bzip2).
     """
@@ -60,7 +59,6 @@ def _publish(folder: Path, config: WorldConfig) -> dict[str, int]:
     write_dump(wiki.pages, folder / f"{prefix.name}-pages-articles-multistream.xml.bz2")
     write_wiki_tables(world, wiki, leads, prefix)
     write_wikidata_tables(records, folder / f"wikidatawiki-{config.snapshot}")
-    write_turtle(world, records, folder / f"wikidata-{config.snapshot}.ttl")
     _write_pictures(world, pictures, folder / "images")
     write_news(world, leads, folder / "images", folder / "news")
     write_truth(world, wiki, leads, folder / "truth")
@@ -119,7 +117,6 @@ def _read_template(name: str) -> str:
     return resources.files(__package__).joinpath("templates", name).read_text("utf-8")
 
 
-HUMAN, DISAMBIGUATION_PAGE, LIST_PAGE = "Q5", "Q4167410", "Q13406463"
 _MOST_SITELINKS = 150
 
 
@@ -128,18 +125,12 @@ class EntityRecord:
     """One Wikidata entity.
 
     ``facts`` are the literal and entity facts it holds; text attributes are entities on Wikidata and left out.
-    ``statements`` counts the triples written, and the identifiers, which are not written.
+    ``statements`` counts those, its classes and picture, and the identifiers.
     """
 
     qid: str
     page: ToyPage
-    label: str
-    aliases: tuple[str, ...]
-    description: str
-    instance_of: str
-    occupation: str
     facts: tuple[ToyFact, ...]
-    picture: str
     statements: int
     sitelinks: int
     identifiers: int
@@ -160,41 +151,24 @@ def record_entities(world: World, wiki: Wiki, pictures: Mapping[int, str]) -> tu
     """
     records = []
     for page in wiki.pages:
-        qid = qid_of(page, world)
-        if not qid:
-            continue
         if page.entity >= 0:
-            records.append(_record(world, world.entities[page.entity], page, pictures.get(page.entity, "")))
-        else:
-            kind = DISAMBIGUATION_PAGE if page.disambiguation else LIST_PAGE
-            label = "Wikimedia disambiguation page" if page.disambiguation else "Wikimedia list article"
-            records.append(EntityRecord(qid, page, page.title, (), label, kind, "", (), "", 1, 1, 0))
+            records.append(_record(world, world.entities[page.entity], page, page.entity in pictures))
+        elif qid := qid_of(page, world):
+            records.append(EntityRecord(qid, page, (), 1, 1, 0))
     return tuple(sorted(records, key=lambda record: int(record.qid[1:])))
 
 
-def _record(world: World, entity: Entity, page: ToyPage, picture: str) -> EntityRecord:
+def _record(world: World, entity: Entity, page: ToyPage, pictured: bool) -> EntityRecord:
     rng = Random(f"{world.config.seed}:wikidata:{entity.number}")
     held = [
         fact
         for fact in world.facts_of.get(entity.number, ())
         if rng.random() >= world.config.missing and fact.prop and (fact.value is None or fact.value.kind != "text")
     ]
-    person = entity.subtype.kind == "person"
     identifiers = rng.randint(0, 24)
-    return EntityRecord(
-        qid=entity.qid,
-        page=page,
-        label=entity.name,
-        aliases=tuple(alias for alias, kind in entity.aliases if kind != "demonym"),
-        description=entity.noun,
-        instance_of=HUMAN if person else entity.subtype.class_id,
-        occupation=entity.subtype.class_id if person else "",
-        facts=tuple(held),
-        picture=picture,
-        statements=len(held) + 1 + person + bool(picture) + identifiers,
-        sitelinks=1 + int(_MOST_SITELINKS * (entity.fame / 0.56) ** 0.6),
-        identifiers=identifiers,
-    )
+    statements = len(held) + 1 + (entity.subtype.kind == "person") + pictured + identifiers
+    sitelinks = 1 + int(_MOST_SITELINKS * (entity.fame / 0.56) ** 0.6)
+    return EntityRecord(entity.qid, page, tuple(held), statements, sitelinks, identifiers)
 
 
 PAGES_PER_STREAM = 100
@@ -320,65 +294,6 @@ def _render_cell(cell: Cell) -> str:
     if cell is None:
         return "NULL"
     return f"'{cell.translate(_ESCAPES)}'" if isinstance(cell, str) else str(cell)
-
-
-_OTHER_WIKIS = ("cs", "de", "fr")
-
-
-def write_turtle(world: World, records: Sequence[EntityRecord], path: Path) -> None:
-    """Write all entities.
-
-    Each has its counts, labels, aliases, simple statements (``wdt:``) and article nodes. The enwiki article comes
-    first; at most three other sitelinks are written, even if ``wikibase:sitelinks`` counts more.
-    """
-    modified = f"{world.config.snapshot[:4]}-01-01T00:00:00Z"
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(_read_template("header.ttl").format(modified=modified))
-        for record in records:
-            file.writelines(_render_entity(world, record))
-
-
-def _render_entity(world: World, record: EntityRecord) -> Iterator[str]:
-    yield _read_template("entity.ttl").format(
-        qid=record.qid,
-        revision=record.page.revision,
-        timestamp=record.page.timestamp,
-        statements=record.statements,
-        sitelinks=record.sitelinks,
-        identifiers=record.identifiers,
-    )
-    for language in ("en", *_OTHER_WIKIS[: record.sitelinks - 1]):
-        site, title = f"https://{language}.wikipedia.org/", record.page.title
-        yield _read_template("sitelink.ttl").format(
-            address=f"{site}wiki/{quote(title.replace(' ', '_'), safe='/:@!$(),;*')}",
-            qid=record.qid,
-            language=language,
-            site=site,
-            title=_quote(title),
-        )
-    label = f"{_quote(record.label)}@en"
-    lines = [f"rdfs:label {label}", f"skos:prefLabel {label}", f"schema:name {label}"]
-    lines.append(f"schema:description {_quote(record.description)}@en")
-    lines += [f"skos:altLabel {_quote(alias)}@en" for alias in record.aliases]
-    lines.append(f"wdt:P31 wd:{record.instance_of}")
-    if record.occupation:
-        lines.append(f"wdt:P106 wd:{record.occupation}")
-    if record.picture:
-        lines.append(f"wdt:P18 <http://commons.wikimedia.org/wiki/Special:FilePath/{quote(record.picture)}>")
-    lines += [f"wdt:{fact.prop} {_render_object(world, fact)}" for fact in record.facts]
-    yield f"wd:{record.qid} " + " ;\n\t".join(lines) + " .\n"
-
-
-def _render_object(world: World, fact: ToyFact) -> str:
-    if fact.value is None:
-        return f"wd:{world.entities[fact.object or 0].qid}"
-    if fact.value.kind == "date":
-        return f'"{fact.value.iso}T00:00:00Z"^^xsd:dateTime'
-    return f'"+{fact.value.number:.10g}"^^xsd:decimal'
-
-
-def _quote(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture], folder: Path) -> None:

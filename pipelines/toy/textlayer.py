@@ -7,7 +7,6 @@ bottom]}``. It belongs to these bytes: encoding the picture anew loses it, as it
 
 import io
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -59,12 +58,10 @@ def read_layer(data: bytes) -> tuple[WrittenText, ...] | None:
     if layer is None:
         return None
     try:
-        listed = orjson.loads(layer)
-    except orjson.JSONDecodeError as error:
-        raise RecordFailed("text-layer", f"the layer is not JSON: {error}") from error
-    if not isinstance(listed, list):
-        raise RecordFailed("text-layer", f"the layer holds {type(listed).__name__}; expected a list")
-    return tuple(_read_block(given) for given in listed)
+        pieces = [(str(each["text"]), [float(side) for side in each["box"]]) for each in orjson.loads(layer)]
+        return tuple(WrittenText(text, (left, top, right, bottom)) for text, (left, top, right, bottom) in pieces)
+    except (ValueError, TypeError, KeyError) as error:
+        raise RecordFailed("text-layer", f"the layer is no list of texts with boxes: {error}") from error
 
 
 def _find_layer(data: bytes) -> bytes | str | None:
@@ -78,19 +75,6 @@ def _find_layer(data: bytes) -> bytes | str | None:
             return next((body[len(start) :] for body in parts if body.startswith(start)), None)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return None
-
-
-def _read_block(given: object) -> WrittenText:
-    text = given.get("text") if isinstance(given, dict) else None
-    box = given.get("box") if isinstance(given, dict) else None
-    if not isinstance(text, str) or not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
-        raise RecordFailed("text-layer", f"{str(given)[:80]}: expected a text and a box of four numbers")
-    left, top, right, bottom = map(float, box)
-    return WrittenText(text, (left, top, right, bottom))
-
-
-def _is_number(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from tests.faults.__main__ import TABLE, render_table
 from tests.faults.listed import HELD, MADE, ROWS, Command, Row, Stand, lay_dump, lay_world
 from tests.faults.server import Handle
 from tests.pipelines.services.clients.sparql_server import SparqlServer, load_store, serve_sparql
+from tests.turtle import make_turtle
 
 
 @pytest.fixture(scope="module")
 def sparql(made: Path) -> Iterator[SparqlServer]:
-    turtle = next(made.glob("worlds/*/*.ttl")).read_text("utf-8")
-    with serve_sparql(load_store(turtle, munge=True)) as server:
+    with serve_sparql(load_store(make_turtle(next(made.glob("worlds/*"))))) as server:
         yield server
 
 

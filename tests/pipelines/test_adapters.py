@@ -25,8 +25,3 @@ def test_another_dump_is_of_the_same_wiki(demo_corpus):
     other = make_corpus(demo_corpus, "2001-01-01", "https://xx.wikipedia.org/wiki/")
     with pytest.raises(ConfigError, match=r"xx\.wikipedia\.org"):
         open_later(demo_corpus.folder, other)
-
-
-def test_a_folder_without_a_corpus_is_named(demo_corpus, tmp_path):
-    with pytest.raises(ConfigError, match=str(tmp_path)):
-        open_later(tmp_path, make_corpus(demo_corpus, "2001-01-01"))

@@ -86,12 +86,6 @@ def test_a_script_that_its_own_workers_import_is_told_of(demo, finished, monkeyp
         run(demo.config, finished[0])
 
 
-def test_an_error_is_told_without_another_that_was_none(tmp_path):
-    with pytest.raises(ConfigError, match=r"no manifest.json") as refused:
-        verify(tmp_path)
-    assert refused.value.__context__ is None
-
-
 def test_datasets_read_as_arrow_and_as_rows_with_rejections_among_them(demo, finished):
     datasets = open_workspace(finished[0]).datasets()
     assert {"seeds", "questions", "releases", "rejections", "failures", "funnel", "pages"} <= datasets.keys()
@@ -112,14 +106,6 @@ def test_explain_and_sql_find_a_row(finished):
     explained = workspace.explain(row["record_id"])
     assert explained.record["text"] == row["text"]
     assert "Path" in {part.title for part in explained.parts}
-
-
-def test_claims_are_what_checks_are_given(finished):
-    workspace = open_workspace(finished[0])
-    claims = dict(workspace.list_claims())
-    assert len(claims) == len(workspace.datasets()["groundings"])
-    ground = workspace.open_corpus()
-    assert all(ground.corpus.find(claim.proof.nodes[0].title) is not None for claim in claims.values())
 
 
 def test_verify_passes_a_release_and_says_what_is_wrong_with_a_changed_one(finished, tmp_path):

@@ -20,7 +20,6 @@ from tests.chaos.driving import (
     call_here,
     copy_workspace,
     list_settings,
-    make_command,
     make_environment,
     make_run,
     read_ledger,
@@ -130,13 +129,6 @@ def test_run_json_has_the_keys_of_the_design(document: Any) -> None:
     assert all(set(release) == {"dataset", "version", "path", "rows", "root"} for release in document["releases"])
 
 
-def test_a_second_run_does_nothing_and_says_so(own: Path, capsys: Capture) -> None:
-    again = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60)
-    assert again.code == 0
-    assert "Nothing to do: all 12 stages were complete" in again.out
-    assert again.err.count("(done before)") == 12
-
-
 def test_a_run_says_why_rows_were_refused(own: Path, capsys: Capture) -> None:
     arguments = ("run", "--workspace", own, *list_settings(SMALL), "--limit", 60)
     told = call_here(capsys, *arguments).out
@@ -157,18 +149,6 @@ def test_a_second_run_calls_nobody_and_changes_no_file_but_its_logs_and_when_it_
     assert [stage["calls"] for stage in again.document["stages"]] == [0] * 12
     assert not any(stage["ran"] for stage in again.document["stages"])
     assert {path: path.stat().st_mtime_ns for path in before} == before
-
-
-def test_tables_are_not_cut_when_stdout_is_no_terminal(own: Path, capsys: Capture) -> None:
-    again = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60)
-    found = call_here(
-        capsys, "sql", "select record_id, parent_id, in_degree, title from seeds limit 2", "--workspace", own
-    )
-    for word in ("trajectories", "difficulty", "rejected"):
-        assert word in again.out, again.out
-    for word in ("record_id", "parent_id", "in_degree"):
-        assert word in found.out, found.out
-    assert "…" not in again.out + found.out
 
 
 def test_a_run_that_releases_nothing_ends_with_1_and_says_which_stage_took_what(own: Path, capsys: Capture) -> None:
@@ -234,11 +214,6 @@ def test_sql_answers_over_rejections(small: Path, document: Any, capsys: Capture
     assert re.search(r"stands-alone\W+\d+", shown.out)
 
 
-def test_bad_sql_is_refused(small: Path, capsys: Capture) -> None:
-    for statement in ("select dinner", "drop view seeds", "copy seeds to '/tmp/x.csv'", "select 1; select 2"):
-        assert call_here(capsys, "sql", statement, "--workspace", small).code == 2, statement
-
-
 def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object, ...]]:
     """Return one call of every command that needs no service."""
     part = next(small.glob("stages/questions/*/part-00000.parquet"))
@@ -263,16 +238,6 @@ def test_every_command_answers_in_json(small: Path, document: Any, tmp_path: Pat
         outcome = call_here(capsys, *command, "--workspace", small, "--json")
         assert outcome.code in (0, 1), (command, outcome)
         assert isinstance(json.loads(outcome.out), dict | list), command
-
-
-@pytest.mark.slow
-def test_services_that_are_not_set_up_are_named(small: Path, document: Any, capsys: Capture, monkeypatch: Any) -> None:
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    outcome = call_here(capsys, "deploy", "--workspace", small)
-    assert outcome.code == 3, outcome
-    outcome = call_here(capsys, "push", document["releases"][0]["path"], "--repo", "no slash", "--workspace", small)
-    assert outcome.code in (2, 3), outcome
 
 
 def count_calls(document: Any) -> dict[str, int]:
@@ -320,9 +285,3 @@ def test_another_word_in_one_prompt_asks_again_only_there(small: Path, tmp_path:
     assert ran == ["difficulty", "enhancements", "selections", "rollouts", "trajectories", "releases"]
     assert [name for name in ran if stages[name]["calls"]] == ["difficulty"]
     assert stages["difficulty"]["rows_in"] == stages["groundings"]["rows_out"]
-
-
-@pytest.mark.slow
-def test_the_module_and_the_command_are_the_same_program() -> None:
-    shown = subprocess.run(make_command("stages", "--json"), cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {stage["stage"] for stage in json.loads(shown.stdout)["stages"]} >= {"corpus", "rollouts", "releases"}

@@ -9,7 +9,7 @@ from pipelines.cli.releases import TRAINERS
 from pipelines.release.exporters.registry import EXPORTERS
 from tests.chaos.driving import call_here
 from tests.pipelines.release.exporters.rl_releases import publish_rl
-from tests.pipelines.release.exporters.trajectories import make_cropping, make_release
+from tests.pipelines.release.exporters.trajectories import make_release
 
 Capture = pytest.CaptureFixture[str]
 
@@ -22,10 +22,6 @@ def sft(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def rl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish_rl(tmp_path_factory.mktemp("rl"))
-
-
-def read_first(folder: Path) -> str:
-    return (folder / "train.jsonl").read_text(encoding="utf-8").partition("\n")[0]
 
 
 def test_help_names_every_trainer_and_the_dataset_that_it_reads(capsys: Capture) -> None:
@@ -45,36 +41,6 @@ def test_a_release_is_exported_for_each_trainer(to: str, sft: Path, rl: Path, tm
     rows = json.loads((tmp_path / "out" / "export.json").read_text())["rows"]
     assert first == f"{tmp_path / 'out'}: {rows} rows for {to}"
     assert notes
-
-
-def test_a_report_as_json_counts_rows_and_has_the_notes(sft: Path, tmp_path: Path, capsys: Capture) -> None:
-    told = call_here(capsys, "export", sft, tmp_path / "out", "--to", "trl", "--json").document
-    assert (told["to"], told["rows"]) == ("trl", 2)
-    assert told["notes"] == json.loads((tmp_path / "out" / "export.json").read_text())["notes"]
-
-
-@pytest.mark.parametrize(("calls", "is_native"), [("native", True), ("text", False)])
-def test_calls_are_messages_of_the_trainers_own_kind_or_text(
-    calls: str, is_native: bool, sft: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    done = call_here(capsys, "export", sft, tmp_path / "out", "--to", "llamafactory", "--calls", calls)
-    assert done.code == 0
-    assert ('"function_call"' in read_first(tmp_path / "out")) is is_native
-
-
-def test_other_forms_of_calls_are_refused(sft: Path, tmp_path: Path, capsys: Capture) -> None:
-    told = call_here(capsys, "export", sft, tmp_path / "out", "--to", "llamafactory", "--calls", "xml")
-    assert told.code == 2
-    assert "native" in told.err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_dialect_is_that_of_the_turns(tmp_path: Path, capsys: Capture) -> None:
-    release, _ = make_release(tmp_path, ("A page.",), make=make_cropping)
-    options = ("--to", "llamafactory", "--dialect", "mars")
-    assert call_here(capsys, "export", release, tmp_path / "out", *options).code == 0
-    assert "image_zoom_in_tool" in read_first(tmp_path / "out")
-    assert list(json.loads((tmp_path / "out" / "dataset_info.json").read_text())) == ["synth_train"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.files import MOUNTS, check_shared_memory, find_file_system
+from pipelines.files import check_shared_memory, find_file_system
 
 MOUNTED = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -33,10 +33,6 @@ def test_the_innermost_and_latest_mount_decides(folder, kind):
     assert find_file_system(Path(folder), MOUNTED) == kind
 
 
-def test_no_mount_is_no_file_system():
-    assert find_file_system(Path("/work"), "") == ""
-
-
 def mount(tmp_path, kind):
     """Write a list of mounts in which a folder below ``tmp_path`` is of a kind."""
     path = tmp_path / "mountinfo"
@@ -56,23 +52,9 @@ def test_a_file_system_that_is_not_known_to_be_local_is_refused_by_name(tmp_path
         check_shared_memory(tmp_path / "replies", mount(tmp_path, kind))
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay"])
-def test_a_local_file_system_is_taken(tmp_path, kind):
-    check_shared_memory(tmp_path / "replies", mount(tmp_path, kind))
-
-
 def test_a_link_to_a_network_file_system_is_seen_through(tmp_path):
     (tmp_path / "far").mkdir()
     mounts = mount(tmp_path / "far", "nfs4")
     (tmp_path / "near").symlink_to(tmp_path / "far")
     with pytest.raises(ConfigError, match="nfs4"):
         check_shared_memory(tmp_path / "near", mounts)
-
-
-def test_where_no_mounts_are_listed_nothing_is_refused(tmp_path):
-    check_shared_memory(tmp_path, tmp_path / "none")
-
-
-@pytest.mark.skipif(not MOUNTS.is_file(), reason="only Linux lists its mounts")
-def test_the_file_system_of_this_machine_is_known(tmp_path):
-    assert find_file_system(tmp_path.resolve(), MOUNTS.read_text())

@@ -6,8 +6,6 @@ from pipelines.run.corpora import ensure_corpus, find_dump, name_corpus
 from pipelines.run.workspace import Workspace
 from tests.toy import build_toy_corpus
 
-PICTURE = "http://127.0.0.1/a.jpg"
-
 
 class Quiet:
     """A reporter that remembers what was begun."""
@@ -65,11 +63,6 @@ def test_a_world_has_one_dump(tmp_path, dump, workspace):
         find_dump(config, workspace, Quiet())
 
 
-def test_an_index_beside_a_dump_is_no_dump(dump, workspace):
-    (dump.parent / "toywiki-20260101-pages-articles-index.xml.txt").write_text("")
-    assert find_dump(CorpusConfig(world=str(dump.parent)), workspace, Quiet()) == dump
-
-
 def test_a_world_is_generated_once(workspace):
     config, reporter = CorpusConfig(generate=GeneratedWorld(entities=60)), Quiet()
     first = find_dump(config, workspace, reporter)
@@ -87,15 +80,6 @@ def test_a_corpus_is_built_once_for_each_content_of_the_dump(dump, workspace):
     changed, built = ensure_corpus(config, workspace, reporter)
     assert built
     assert changed.folder != corpus.folder
-
-
-def test_a_dump_that_moved_has_the_same_corpus(tmp_path, dump, workspace):
-    name = name_corpus(dump, workspace)
-    moved = tmp_path / "elsewhere" / dump.name
-    moved.parent.mkdir()
-    moved.write_bytes(dump.read_bytes())
-    assert name_corpus(moved, workspace) == name
-    assert name.startswith("toywiki-20260101-")
 
 
 def test_a_picture_more_beside_the_dump_is_another_corpus(dump, workspace):

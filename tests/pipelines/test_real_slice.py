@@ -138,11 +138,6 @@ def test_text_only_questions_go_through_without_pictures(opened: Slice, rewritte
     assert (verified.code, passed) == (0, rows_released), verified.out[-2000:]
 
 
-def test_a_line_that_is_quoted_from_a_page_finds_that_page(opened: Slice, rewritten: dict[str, Any]) -> None:
-    stages = run_slice(opened.space.root, "--until", "groundings", settings=("groundings.require_image=false",))
-    assert stages["groundings"]["rejected"]["one-retrieval"] >= rewritten["rewrites"]["rows_out"] / 2
-
-
 def test_templates_leave_a_hole_in_at_most_five_of_a_thousand_sentences(opened: Slice) -> None:
     corpus, sentences, holed = opened.ground.corpus, 0, []
     for node in corpus.article_nodes():

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import ClassVar
@@ -13,7 +13,6 @@ import pytest
 import typer
 
 from pipelines.cli.console import guarded
-from pipelines.cli.main import main
 from pipelines.run.workers import ENDING, WORKERS, Span, SpanReport, WorkerSpec, prepare_worker
 from pipelines.stopping import heeding_signals, holding_signals
 from tests.pipelines.run.test_chains import plan
@@ -116,20 +115,6 @@ def test_workers_outlive_a_signal_to_all_processes_and_end_with_their_pool_when_
         assert [type(nap.exception(60)) for nap in naps] == [BrokenProcessPool] * 2
 
 
-def test_the_command_ends_as_ever_in_another_thread(capsys):
-    def call(*arguments: str) -> object:
-        with pytest.raises(SystemExit) as ending:
-            main(list(arguments))
-        return ending.value.code
-
-    with ThreadPoolExecutor(1) as pool:
-        codes = [
-            pool.submit(call, *arguments).result(60) for arguments in (["config"], ["config", "--set", "no.such=1"])
-        ]
-    assert codes == [0, 2]
-    assert "defect" not in capsys.readouterr().err
-
-
 def test_a_signal_ends_a_command_whose_end_nobody_reads_with_its_exit_code(tmp_path):
     command = [sys.executable, "-m", "pipelines.cli.main", "config", "--set", f"{'long' * 20_000}.key=1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
@@ -154,23 +139,3 @@ def test_an_interrupt_that_no_command_meets_is_one_line_and_exit_code_3(capsys):
         guarded(lambda: app(args=[], prog_name="synth"), [])
     assert ending.value.code == 3
     assert capsys.readouterr().err == "synth: interrupted; run the same command again\n"
-
-
-SETTLED = """
-import os, signal, sys, time
-from pipelines.stopping import end_by_signals
-try:
-    exec("raise KeyboardInterrupt")
-except KeyboardInterrupt:
-    end_by_signals(3)
-if len(sys.argv) > 1:
-    os.kill(os.getpid(), int(sys.argv[1]))
-    time.sleep(60)
-sys.exit(3)
-"""
-
-
-@pytest.mark.parametrize("more", [[], [int(signal.SIGTERM)], [int(signal.SIGINT)]])
-def test_an_ending_that_is_settled_keeps_its_exit_code(tmp_path, more):
-    done = run_program(tmp_path, SETTLED, *more)
-    assert (done.returncode, done.stderr) == (3, "")

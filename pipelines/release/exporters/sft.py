@@ -11,12 +11,8 @@ collator does not pass tools to the template, so they stand in the system messag
 
 veRL: Parquet with plain messages and embedded pictures. A column ``tools`` is filled up with nulls as structures and
 refused as text, so they stand in the system message.
-
-SenseNova-MARS publishes manifests for RL alone. ``mars-sft`` lays SFT trajectories out as its RL rows, so that one
-reader takes both; beside the pictures a line has the whole conversation, the question, its source, and the tools.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -36,8 +32,7 @@ from pipelines.release.exporters.base import (
     write_files,
 )
 from pipelines.release.exporters.conversations import Conversation, ModelTurn, read_in_dialect
-from pipelines.release.exporters.rl import check_mars_name, name_stratum, write_manifests
-from pipelines.release.rows import DATA_SOURCE, EmbeddedImage, RowMessage, make_release_schema, show_pictures
+from pipelines.release.rows import EmbeddedImage, RowMessage, make_release_schema, show_pictures
 from schemas.base import Nested
 
 LISTED = "(listed at the end of this message)"
@@ -271,39 +266,9 @@ def write_verl_sft(release: Path, folder: Path, options: ExportOptions) -> Writt
     return Written(counts.files.total(), tuple(notes))
 
 
-def write_mars_sft(release: Path, folder: Path, options: ExportOptions) -> Written:
-    """Write an SFT release as trajectories under a manifest of SenseNova-MARS; see :class:`Exporter`."""
-    check_mars_name(options.name)
-
-    def make_row(conversation: Conversation) -> Row:
-        row = conversation.row
-        accepted = dict.fromkeys((row.answer, *row.answer_aliases))
-        return {
-            "index": row.id,
-            "question": row.question,
-            "messages": _list_messages(conversation, conversation.system, _say_plainly),
-            "images": [picture.save(folder) for picture in conversation.pictures],
-            "reward_model": {"style": "rule", "ground_truth": row.answer, "candidate_answers": list(accepted)},
-            "source": f"{DATA_SOURCE}:{row.question_id}",
-            "tools": json.loads(conversation.tools),
-            "synth": conversation.describe(),
-        }
-
-    counts = _write_rows(
-        release, folder, options.dialect, open_lines, make_row, lambda each: name_stratum(each.split, each.pictures[:1])
-    )
-    write_manifests(folder, options.name, counts.files)
-    notes = (
-        "LLaMA-Factory, with which the paper's cold start is trained, reads the export llamafactory",
-        f"the longest conversation has {counts.longest:,} tokens as the release counts them",
-    )
-    return Written(counts.files.total(), notes)
-
-
 SFT_EXPORTERS = (
     Exporter("llamafactory", "sft", write_llamafactory),
     Exporter("ms-swift", "sft", write_ms_swift),
     Exporter("trl", "sft", write_trl),
     Exporter("verl-sft", "sft", write_verl_sft),
-    Exporter("mars-sft", "sft", write_mars_sft),
 )

@@ -312,9 +312,7 @@ def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
     image = corpus.image(picture.file)
     if image is None:
         return
-    # A picture is fetched where the corpus lacks its metadata: then only the source has them.
-    said = SAID if image.path or (image.url and image.width and image.height and image.licence) else ()
-    for name in ("file", *said, *(MEASURED if image.path else ())):
+    for name in ("file", *SAID, *MEASURED):
         given, wanted = getattr(picture, name), getattr(image, name)
         if given != wanted:
             yield f"picture: {name} of the anchor's picture is {wanted!r}, the proof says {given!r}"

@@ -13,7 +13,6 @@ from pipelines.errors import RecordFailed
 from pipelines.pictures import PictureStore
 from pipelines.services.image_metadata import ImageFacts
 from tests.pipelines.corpus.conftest import HEADER, render_page
-from tests.pipelines.corpus.test_commons import PREFIXES, write_entity
 
 PAGE = """{{Infobox bridge|image=Lead.png|photo2=Second.png}}
 The bridge. [[File:Third.png|thumb|x]] [[File:Unfree.png]] [[File:Broken.png]] [[File:Lead.png]] [[File:Remote.png]]
@@ -34,7 +33,7 @@ def digest(data: bytes) -> str:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Corpus:
-    """A corpus of three articles; of the pictures of the first, four are at hand, and one of them cannot be opened."""
+    """A corpus of two articles; of the pictures of the first, four are at hand, and one of them cannot be opened."""
     folder = tmp_path_factory.mktemp("candidates")
     (folder / "images").mkdir()
     rows = []
@@ -52,11 +51,9 @@ def corpus(tmp_path_factory) -> Corpus:
             (folder / "images" / f"{name}.png").write_bytes(b"<svg/>" if name == "Broken" else draw(shade))
         rows.append(f"{name}.png\tA. Uthor\t{licence}\thttps://l\thttps://s\t{'Q12' if name == 'Lead' else ''}\n")
     (folder / "images" / "images.tsv").write_text(COLUMNS + "".join(rows))
-    (folder / "commons-20250131-mediainfo.ttl").write_text(PREFIXES + write_entity(1))
     pages = [
         render_page(1, "Kelm (bridge)", PAGE, 0, None),
         render_page(2, "Bare", "Nothing to see.", 0, None),
-        render_page(3, "Told", "{{Infobox bridge|image=Kelm Bridge.jpg}}", 0, None),
     ]
     dump = folder / "toywiki-20250131-pages-articles.xml"
     dump.write_text(HEADER + "".join(pages) + "</mediawiki>\n")

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -13,11 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.corpus.build import build_corpus
-from pipelines.corpus.dump import plan_ranges, read_site
 from pipelines.corpus.manifest import place_unfinished
-from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError, CorruptInput, Unavailable
+from pipelines.errors import ConfigError, CorruptInput
 from tests.chaos.driving import make_environment
 from tests.pipelines.corpus.conftest import render_page
 
@@ -80,26 +77,6 @@ def test_hostile_pages_are_failed_rows_and_the_dump_goes_on(write_dump, tmp_path
         assert (counts.rows_in, counts.kept, counts.rejected, counts.failed) == (3, 2, {}, 1)
         failed = [(row["record_id"], row["error"]) for row in read_rows(corpus, "failed-00000")]
         assert failed == [("page:3", "invalid-timestamp")]
-
-
-def test_links_follow_redirects_and_point_at_their_brackets(make_corpus):
-    corpus = make_corpus(*PAGES)
-    bridge, river = corpus.find("Kelm Bridge"), corpus.find("River Ost")
-    assert corpus.graph.targets_of(bridge).tolist() == [river]
-    position = corpus.graph.find_link(bridge, river)
-    assert corpus.text(bridge)[position:].startswith("[[Ost]]")
-    assert corpus.graph.in_degree[bridge] == 2
-
-
-def test_facts_name_their_target_and_span(make_corpus):
-    corpus = make_corpus(*PAGES)
-    (fact,) = corpus.facts(corpus.find("Kelm Bridge"))
-    text = corpus.text(fact.node)
-    assert (fact.key, fact.text, fact.target, fact.value_count) == ("crosses", "Ost", corpus.find("River Ost"), 1)
-    assert text[fact.start : fact.end] == "[[Ost]]"
-    assert text[fact.link_start : fact.link_start + 2] == "[["
-    unreadable = make_corpus(("A", "{{Infobox x|k={{ubl|one|{{odd}}}}}}"))
-    assert [(fact.text, fact.value_index, fact.value_count) for fact in unreadable.facts(0)] == [("one", 0, 2)]
 
 
 def test_aliases_come_from_titles_redirects_bold_and_anchors(make_corpus):
@@ -199,12 +176,6 @@ def test_redirect_chains_end_at_their_target_and_cycles_are_refused(make_corpus)
     }
 
 
-def test_a_chain_of_a_thousand_redirects_ends_at_its_article(make_corpus):
-    chain = write_redirects(*((f"R{number}", f"R{number + 1}") for number in range(1000)))
-    corpus = make_corpus(*chain, ("R1000", "the end"))
-    assert corpus.find("R0") == corpus.find("R1000") == 0
-
-
 @pytest.mark.parametrize(
     ("pages", "failed"),
     [
@@ -236,16 +207,6 @@ def test_neither_the_cut_nor_the_workers_change_what_is_built(write_dump, tmp_pa
     whole, cut = (Corpus.open(tmp_path / name) for name in ("whole", "cut"))
     assert [whole.text(node) for node in whole.article_nodes()] == [cut.text(node) for node in cut.article_nodes()]
     assert whole.manifest.counts == cut.manifest.counts
-
-
-def test_parts_of_another_input_or_cut_are_not_taken_for_this_one(write_dump, tmp_path):
-    dump = write_dump(*((f"Article {number}", f"{number} see [[Article 1]]") for number in range(60)))
-    site = read_site(dump)
-    for number, piece in enumerate(plan_ranges(dump, 1500)):
-        scan_range(RangeJob(dump, piece, site, place_unfinished(tmp_path) / "other" / f"{number:05}"))
-    build_corpus(dump, tmp_path / "out", range_bytes=3000)
-    assert Corpus.open(tmp_path / "out").manifest.counts.articles == 60
-    assert not place_unfinished(tmp_path).exists()
 
 
 @pytest.mark.slow
@@ -299,30 +260,6 @@ def find_workers():
         if parent == os.getpid() and "spawn_main" in command:
             children.append(int(folder.name))
     return children
-
-
-@pytest.mark.slow
-def test_a_killed_worker_stops_the_build_and_the_next_one_goes_on(write_dump, tmp_path):
-    dump, out = write_articles(write_dump, 500), tmp_path / "made" / "out"
-    # Another test of this process may have left the child that reads infoboxes.
-    others = find_workers()
-
-    def kill_a_worker():
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list(place_unfinished(out.parent).glob("*/*/part.json")):
-            time.sleep(0.01)
-        os.kill(next(worker for worker in find_workers() if worker not in others), signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_a_worker)
-    killer.start()
-    with pytest.raises(Unavailable, match="run the same command again"):
-        build_corpus(dump, out, workers=2, range_bytes=20_000)
-    killer.join()
-    assert not out.exists()
-    assert list(place_unfinished(out.parent).glob("*/*/part.json"))
-    build_corpus(dump, out, range_bytes=20_000)
-    assert Corpus.open(out).manifest.counts.articles == 500
-    assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 
 INTERRUPTED = """

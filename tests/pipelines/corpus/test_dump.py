@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from pipelines.corpus.dump import (
     MAX_PAGE_BYTES,
-    ByteRange,
     FailedPage,
     LinkTarget,
     RawPage,
@@ -23,7 +22,6 @@ from pipelines.corpus.dump import (
     read_blocks,
     read_range,
     read_site,
-    sample_ranges,
     strip_qualifier,
 )
 from pipelines.errors import ConfigError, CorruptInput
@@ -50,13 +48,6 @@ def test_site_header_is_read(write_dump):
     site = read_site(write_dump(("A", "")))
     assert (site.dbname, site.base_url, site.language) == ("enwiki", "https://en.wikipedia.org/wiki/", "en")
     assert (site.case, site.namespaces[:2]) == ("first-letter", ((0, ""), (4, "Wikipedia")))
-
-
-def test_a_dump_without_siteinfo_gets_defaults(write_dump):
-    path = write_dump(("A", "text"), header="<mediawiki>\n")
-    assert read_site(path).case == "first-letter"
-    assert (6, "File") in read_site(path).namespaces
-    assert [page.title for page in read_pages(path)] == ["A"]
 
 
 def test_a_cut_file_is_refused_by_name(write_dump):
@@ -94,12 +85,6 @@ def test_a_missing_dump_and_an_empty_range_are_configuration_errors(write_dump, 
         plan_ranges(write_dump(("A", "text")), 0)
 
 
-def test_entities_are_decoded_once(write_dump):
-    path = write_dump(("A", "X"), name="a.xml")
-    path.write_text(path.read_text().replace(">X<", ">&amp;lt; &#65;&#x42;<"))
-    assert next(read_pages(path)).text == "&lt; AB"
-
-
 REDIRECTS = {
     "B c": ["\n#REDIRECT [[B c#d|e]]", "#Weiterleitung [[B c]]", "#REDIRECCIÓN[[ B c ]]", "#ПЕРЕНАПРАВЛЕНИЕ\n[[B c]]",
             "#転送 [[B c]]", "#redirect :[[B c]]", "#redirect : [[:B_c]]"],
@@ -119,26 +104,6 @@ def test_a_redirect_that_never_names_a_page_takes_linear_time(write_dump, end):
     started = time.process_time()
     assert [page.redirect for page in read_pages(path)] == [None]
     assert time.process_time() - started < 2
-
-
-@pytest.mark.parametrize("element", ["ns", "id"])
-def test_a_page_with_an_invalid_number_is_failed(write_dump, element):
-    path = write_dump(("A", "X"), name="a.xml")
-    whole = path.read_text()
-    start = whole.index(f"<{element}>") + len(element) + 2
-    for number in ("\u00b2", "\u0663", "--5", "", "x", "5 5", "1" * 19):
-        path.write_text(whole[:start] + number + whole[whole.index("<", start) :])
-        (page,) = read_pages(path)
-        assert page.error == "invalid-number"
-
-
-def test_a_page_id_is_not_negative_and_a_namespace_may_be(write_dump):
-    path = write_dump(("A", "X"), name="a.xml")
-    whole = path.read_text()
-    path.write_text(whole.replace("<ns>0</ns>", "<ns>-1</ns>"))
-    assert [page.namespace for page in read_pages(path)] == [-1]
-    path.write_text(whole.replace("<id>1</id>", "<id>-1</id>", 1))
-    assert [page.record_id for page in read_pages(path)] == ["title:A"]
 
 
 # Hostile pages
@@ -213,25 +178,6 @@ def test_a_file_whose_pages_cannot_be_told_apart_is_refused(tmp_path, old, new, 
         list(read_pages(path))
 
 
-@given(
-    st.lists(st.sampled_from([None, *HOSTILE]), max_size=12), st.integers(1, 900), st.sampled_from([".xml", ".xml.bz2"])
-)
-def test_hostile_pages_anywhere_are_counted_and_cost_no_other_page(tmp_path_factory, cases, range_bytes, ending):
-    pages = [GOOD if case is None else BAD.replace(*HOSTILE[case][:2]) for case in cases]
-    path = write_export(tmp_path_factory.mktemp("hostile") / f"x{ending}", *(f"  {page}\n" for page in pages))
-    ranges = plan_ranges(path, range_bytes)
-    found = [page for byte_range in ranges for page in read_range(path, byte_range)]
-    errors = [page.error if isinstance(page, FailedPage) else None for page in found]
-    assert errors == [None if case is None else HOSTILE[case][3] for case in cases]
-
-
-@pytest.mark.parametrize("key", ["", "x"])
-def test_a_namespace_with_an_invalid_number_is_refused(write_dump, key):
-    header = f'<mediawiki><siteinfo><namespaces><namespace key="{key}">A</namespace></namespaces></siteinfo>'
-    with pytest.raises(CorruptInput, match="header that cannot be read"):
-        read_site(write_dump(("A", ""), header=header))
-
-
 MAIN = '<text bytes="4" xml:space="preserve">main</text>'
 EXTRA = '<content><role>mediainfo</role><model>wikibase-mediainfo</model><text bytes="2">{}</text></content>'
 NAMED = "<content><role>main</role><model>wikitext</model><text>main</text></content>"
@@ -252,15 +198,6 @@ def test_the_text_of_a_page_is_its_main_slot(write_dump, slots, text):
     path = write_dump(("A", "X"), name="a.xml")
     path.write_text(path.read_text().replace('<text bytes="1" xml:space="preserve">X</text>', slots))
     assert [page.text for page in read_pages(path)] == [text]
-
-
-def test_the_header_says_which_namespaces_keep_their_first_letter(write_dump):
-    header = """<mediawiki xml:lang="de"><siteinfo><case>case-sensitive</case><namespaces>
-      <namespace key="0" case="case-sensitive" /><namespace key="2" case="first-letter">Benutzer</namespace>
-      <namespace key="10" case="case-sensitive">Vorlage &amp; B</namespace></namespaces></siteinfo>"""
-    site = read_site(write_dump(("A", ""), header=header))
-    assert site.case_sensitive == {0, 10}
-    assert site.namespaces == ((0, ""), (2, "Benutzer"), (10, "Vorlage & B"))
 
 
 def write_parts(folder, *names):
@@ -298,12 +235,6 @@ def test_missing_parts_and_parts_that_share_pages_are_refused(tmp_path, names, m
             list_parts(part)
 
 
-def test_a_few_deleted_pages_between_parts_are_no_missing_part(tmp_path):
-    assert list_parts(write_parts(tmp_path, "")[0]) == (tmp_path / "enwiki-20250101-pages-articles-multistream",)
-    parts = write_parts(tmp_path, "1.xml-p1000p1200.bz2", "1.xml-p2201p2300.bz2", "2.xml-p2301p9000.bz2")
-    assert list_parts(parts[0]) == tuple(parts)
-
-
 # Byte ranges
 
 MAGIC = b"BZh91AY&SY"
@@ -336,16 +267,6 @@ def assert_covers(dump, ranges):
     assert edges == sorted(set(edges))
 
 
-@pytest.mark.parametrize("range_bytes", [1, 3000, 20_000, 10**9])
-@pytest.mark.parametrize("name", ["toywiki-20250131-pages-articles-multistream.xml.bz2", "toywiki.xml"])
-def test_ranges_cover_the_file_and_hold_each_page_once(write_dump, name, range_bytes):
-    dump = write_dump(*[(f"T{number}", make_noise(4000, number)) for number in range(20)], name=name)
-    ranges = plan_ranges(dump, range_bytes)
-    assert_covers(dump, ranges)
-    assert len(ranges) == {1: 20, 10**9: 1}.get(range_bytes, len(ranges))
-    assert read_titles(dump, ranges) == [f"T{number}" for number in range(20)]
-
-
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=12), st.integers(1, 9000))
 def test_ranges_hold_the_pages_of_the_whole_in_order(tmp_path_factory, sizes, range_bytes):
     pages = [f"<page><title>{n}</title><ns>0</ns><id>{n}</id></page>{make_noise(0)}" for n in range(len(sizes))]
@@ -368,53 +289,6 @@ def test_bytes_that_look_like_a_start_are_proved_by_unpacking(dump):
     assert place not in [byte_range.start for byte_range in plan_ranges(dump, 1)]
 
 
-STEP = 1 << 18
-"""Bytes that a search for a cut reads at a time."""
-
-
-@pytest.mark.parametrize("name", ["x.xml.bz2", "x.xml"])
-def test_a_cut_is_found_where_two_steps_of_the_search_meet(tmp_path, name):
-    first, second = (f"<page><title>{n}</title>{make_noise(700_000, n)}</page>".encode() for n in (1, 2))
-    parts = [b"<mediawiki>", first, second, b"</mediawiki>"]
-    parts = [bz2.compress(part) if name.endswith("bz2") else part for part in parts]
-    dump = tmp_path / name
-    dump.write_bytes(b"".join(parts))
-    start = len(parts[0]) + len(parts[1])
-    for steps in (1, 0):
-        for before in range(12):
-            aim = start - steps * STEP + before if steps else start - before
-            assert plan_ranges(dump, aim)[0].end == start
-
-
-def test_a_cut_is_proved_when_its_first_block_is_longer_than_a_step(tmp_path):
-    page = f"<page><title>A</title>{make_noise(850_000)}</page>".encode()
-    dump = tmp_path / "x.xml.bz2"
-    parts = [bz2.compress(part) for part in (b"<mediawiki>", page, page, b"</mediawiki>")]
-    assert len(parts[1]) > STEP
-    dump.write_bytes(b"".join(parts))
-    assert plan_ranges(dump, len(parts[1]))[0].end == len(parts[0]) + len(parts[1])
-
-
-def test_a_single_stream_and_streams_cut_inside_pages_are_one_range(write_dump, tmp_path):
-    plain = write_dump(*[(f"T{number}", make_noise(3000, number)) for number in range(9)], name="a.xml").read_bytes()
-    pieces = tmp_path / "pieces.xml.bz2"
-    pieces.write_bytes(b"".join(bz2.compress(plain[start : start + 5000]) for start in range(0, len(plain), 5000)))
-    single = tmp_path / "single.xml.bz2"
-    single.write_bytes(bz2.compress(plain))
-    for dump in (pieces, single):
-        assert plan_ranges(dump, 1000) == (cover_file(dump),)
-        assert len(list(read_pages(dump))) == 9
-
-
-@pytest.mark.parametrize("name", ["toywiki.xml.bz2", "toywiki.xml"])
-def test_a_file_cut_after_planning_is_refused(write_dump, name):
-    dump = write_dump(*[(f"T{number}", make_noise(4000, number)) for number in range(20)], name=name)
-    ranges = plan_ranges(dump, 20_000)
-    dump.write_bytes(dump.read_bytes()[: ranges[1].end - 100])
-    with pytest.raises(CorruptInput, match="truncated"):
-        read_titles(dump, ranges[1:])
-
-
 def test_a_damaged_range_is_refused_and_the_others_are_read(dump):
     ranges = plan_ranges(dump, dump.stat().st_size // 3)[:3]
     source = dump.read_bytes()
@@ -426,38 +300,10 @@ def test_a_damaged_range_is_refused_and_the_others_are_read(dump):
         assert read_titles(dump, ranges[:number] + ranges[number + 1 :])
 
 
-def test_a_range_that_ends_inside_a_stream_is_refused(dump):
-    first = plan_ranges(dump, 20_000)[0]
-    with pytest.raises(CorruptInput, match="truncated inside a bz2 stream"):
-        list(read_blocks(dump, ByteRange(0, 0, first.end - 50)))
-
-
-def test_a_range_that_begins_or_ends_inside_a_page_is_refused(write_dump):
-    dump = write_dump(("A", "one"), ("B", "two"), name="a.xml")
-    source = dump.read_bytes()
-    with pytest.raises(CorruptInput, match="ends inside a page"):
-        read_titles(dump, [ByteRange(0, 0, source.index(b"two"))])
-    with pytest.raises(CorruptInput, match="between two pages"):
-        read_titles(dump, [ByteRange(1, source.index(b"one"), len(source))])
-
-
 def test_a_bomb_is_unpacked_a_few_megabytes_at_a_time(tmp_path):
     path = tmp_path / "bomb.xml.bz2"
     path.write_bytes(bz2.compress(b"<mediawiki>" + bytes(40 << 20)))
     assert max(len(block) for block in read_blocks(path, cover_file(path))) <= 4 << 20
-
-
-def test_samples_are_spread_over_a_dump_and_hold_whole_pages(write_dump):
-    dump = write_dump(*((f"Page {number}", make_noise(400, number)) for number in range(400)))
-    size = dump.stat().st_size
-    samples = sample_ranges(dump, 4, size // 40)
-    assert len(samples) == 4
-    assert samples[-1].start > size // 2
-    assert all(size // 40 <= piece.end - piece.start < size // 20 for piece in samples)
-    titles = [read_titles(dump, [piece]) for piece in samples]
-    assert all(titles)
-    assert len({title for group in titles for title in group}) == sum(map(len, titles))
-    assert_covers(dump, sample_ranges(dump, 4, 1 << 20))
 
 
 # Titles
@@ -494,21 +340,6 @@ def test_what_is_no_page_of_this_wiki_is_none():
     assert [raw for raw in NO_PAGES if RULES.resolve(raw) is not None] == []
 
 
-def test_a_chain_of_own_prefixes_takes_linear_time():
-    started = time.process_time()
-    assert RULES.resolve("w:" * 400_000 + "x") is None
-    assert time.process_time() - started < 2
-
-
-@given(st.text(max_size=60))
-def test_resolving_a_resolved_title_changes_nothing(raw):
-    target = RULES.resolve(raw)
-    if target is not None and target.namespace == 0 and not set("&%") & set(target.title):
-        again = RULES.resolve(":" + target.title)
-        assert again is None or again == LinkTarget(again.namespace, again.title, "")
-        assert again is None or again.namespace != 0 or again.title == target.title
-
-
 def test_titles_of_lists_and_disambiguation_pages_are_known_and_qualifiers_stripped():
     assert [is_list_title(title) for title in ("List of bridges", "Listening")] == [True, False]
     assert is_disambiguation_title("Ada (disambiguation)")
@@ -524,12 +355,6 @@ RAISED = dict(zip("ǆǉǌǳᾀᾇᾐᾠᾳῃῳàяωıſ𐐨", "ǄǇǊǱᾈᾏ
 def test_first_letters_are_raised_as_wikimedia_does():
     assert "".join(RULES.capitalise(letter + "x")[:-1] for letter in KEPT) == KEPT
     assert {letter: RULES.capitalise(letter + "x")[:-1] for letter in RAISED} == RAISED
-
-
-def test_a_turkish_i_keeps_its_dot():
-    for language, capital in {"tr": "İ", "az": "İ", "en": "I"}.items():
-        rules = TitleRules(Site("xwiki", "", language, "first-letter", default_namespaces()))
-        assert rules.resolve("iz") == LinkTarget(0, capital + "z", "")
 
 
 def test_case_is_by_wiki_and_by_namespace():

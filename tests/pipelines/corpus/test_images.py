@@ -1,22 +1,12 @@
 import hashlib
-from dataclasses import replace
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.checks.pictures import check_picture
 from pipelines.corpus.build import build_corpus
-from pipelines.corpus.commons import MEDIA
-from pipelines.corpus.images import MOST_FILES, find_page_images, merge_images, read_images
+from pipelines.corpus.images import MOST_FILES, find_page_images, read_images
 from pipelines.corpus.store import Corpus
-from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput
-from schemas.corpus import CorpusImage
-from tests.pipelines.corpus.test_commons import KELM
 
 HEADER = "file\tsha256\tauthor\tlicence\tlicence_url\tsource_url\n"
 
@@ -123,106 +113,6 @@ def test_invalid_tables_are_refused(write_images):
         read_images(table)
 
 
-MEDIA_ROW = KELM | {"file": "Dam.jpg", "width": 900, "height": 700, "author": "B. Uilder", "depicts": ["Q12323"]}
-AT_HAND = CorpusImage("Kelm.jpg", (), "kelm.jpg", "f" * 64, 640, 480, "jpg", "A", "CC0", "L", "S", "0" * 16, "")
-
-
-@pytest.fixture
-def merge(tmp_path):
-    """Merge local pictures with rows of media, for pages of (title, image); rows as images, in order."""
-
-    folder = tmp_path / "50% [a]* of 'it'?"
-    folder.mkdir()
-
-    def run(local, media, pages):
-        table = pa.table({"title": [title for title, _ in pages], "image": [image for _, image in pages]})
-        pq.write_table(table, folder / "pages.parquet")
-        path = folder / "media.parquet" if media is not None else None
-        if path is not None:
-            pq.write_table(pa.Table.from_pylist(media, schema=MEDIA), path)
-        tables = list(merge_images(local, path, folder / "pages.parquet"))
-        assert all(table.select(IMAGES.names).cast(IMAGES).num_rows for table in tables)
-        assert [entry.name for entry in folder.iterdir() if entry.is_dir()] == []
-        rows = [row for table in tables for row in table.to_pylist()]
-        return [CorpusImage(**row | {name: tuple(row[name]) for name in ("title", "depicts", "shown")}) for row in rows]
-
-    return run
-
-
-def test_a_picture_not_at_hand_gets_a_row_of_what_commons_says(merge):
-    (image,) = merge([], [MEDIA_ROW], [("Kelm Dam", "Dam.jpg"), ("Dam", "Dam.jpg"), ("Kelm", "")])
-    assert (image.file, image.title) == ("Dam.jpg", ("Dam", "Kelm Dam"))
-    assert (image.path, image.sha256, image.phash, image.error) == ("", "", "", "")
-    assert (image.width, image.height, image.format) == (900, 700, "jpg")
-    assert (image.author, image.licence) == ("B. Uilder", "CC BY-SA 4.0")
-    assert (image.licence_url, image.source_url) == (MEDIA_ROW["licence_url"], MEDIA_ROW["source_url"])
-    assert image.depicts == ("Q12323",)
-    assert check_picture(image.width, image.height, image.licence, 512).passed
-
-
-def test_a_picture_at_hand_stands_before_what_commons_says(merge):
-    media = [MEDIA_ROW, MEDIA_ROW | {"file": "Kelm.jpg"}]
-    images = merge([AT_HAND], media, [("Kelm", "Kelm.jpg"), ("Dam", "Dam.jpg")])
-    assert images[1] == replace(AT_HAND, title=("Kelm",), depicts=("Q12323",))
-    assert [image.file for image in images] == ["Dam.jpg", "Kelm.jpg"]
-
-
-def test_what_the_own_table_says_stands_before_commons_and_what_is_not_known_is_empty(merge):
-    media = MEDIA_ROW | {"file": "Kelm.jpg"}
-    (image,) = merge([replace(AT_HAND, depicts=("Q2", "Q3"))], [media], [("Kelm", "Kelm.jpg")])
-    assert image.depicts == ("Q2", "Q3")
-    (image,) = merge([AT_HAND], [media | {"depicts": None}], [("Kelm", "Kelm.jpg")])
-    assert image.depicts == ()
-    images = merge([AT_HAND], [MEDIA_ROW | {"url": None, "bytes": None}], [("Dam", "Dam.jpg")])
-    assert [(image.file, image.url, image.bytes) for image in images] == [("Dam.jpg", "", 0), ("Kelm.jpg", "", 0)]
-
-
-def test_a_picture_listed_but_missing_is_not_at_hand(merge):
-    missing = replace(AT_HAND, error="missing", sha256="", width=0)
-    (image,) = merge([missing], [MEDIA_ROW | {"file": "Kelm.jpg"}], [("Kelm", "Kelm.jpg")])
-    assert (image.path, image.width, image.error) == ("", 900, "")
-    (image,) = merge([missing], [MEDIA_ROW], [("Kelm", "Kelm.jpg")])
-    assert (image.path, image.error) == ("kelm.jpg", "missing")
-    (broken,) = merge([replace(missing, error="undecodable")], [MEDIA_ROW | {"file": "Kelm.jpg"}], [("K", "Kelm.jpg")])
-    assert (broken.path, broken.error) == ("kelm.jpg", "undecodable")
-
-
-def test_a_format_that_cannot_be_shown_is_an_error(merge):
-    media = [MEDIA_ROW | {"file": f"A.{name}", "mime": f"image/{name}"} for name in ("png", "svg+xml", "tiff")]
-    images = merge([], media, [(row["file"], row["file"]) for row in media])
-    assert [(image.format, image.error) for image in images] == [("png", ""), ("", "format"), ("", "format")]
-
-
-def test_a_picture_of_more_articles_than_memory_holds_is_merged(tmp_path):
-    count = 300_000
-    titles = [f"A title of quite some length {number * 7919 % count}" for number in range(count)]
-    table = pa.table({"title": titles, "image": [AT_HAND.file] * count})
-    pq.write_table(table, tmp_path / "pages.parquet", row_group_size=4096)
-    (merged,) = merge_images([AT_HAND], None, tmp_path / "pages.parquet", megabytes=48)
-    assert merged["title"].to_pylist() == [sorted(titles)]
-
-
-FILES = st.sampled_from(["A.jpg", "a.jpg", "B.jpg", "É.jpg", "\U0001f600.jpg"])
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.dictionaries(FILES, st.sampled_from(["", "missing", "format"])),
-    st.sets(FILES),
-    st.sets(st.tuples(st.text("abé", max_size=2), FILES | st.just("")), max_size=8),
-)
-def test_each_file_is_one_row_of_the_best_that_is_known(merge, local, media, pages):
-    rows = [MEDIA_ROW | {"file": file} for file in sorted(media, reverse=True)]
-    images = merge([replace(AT_HAND, file=file, error=error) for file, error in local.items()], rows, list(pages))
-    shown = {file for _, file in pages}
-    assert [image.file for image in images] == sorted(set(local) | (media & shown))
-    for image in images:
-        assert image.title == tuple(sorted(title for title, file in pages if file == image.file))
-        is_described = image.file in media & shown and local.get(image.file, "missing") == "missing"
-        assert image.width == (MEDIA_ROW["width"] if is_described else AT_HAND.width)
-        assert image.error == ("" if is_described else local[image.file])
-
-
 PAGE = """{{Short description|Bridge}}
 [[File:First.jpg|thumb|The [[Kelm]] in [[1900]]]]
 {{Infobox bridge
@@ -307,12 +197,6 @@ def test_each_language_has_its_own_names_of_the_file_namespace():
         assert find_page_images(text) == ("C.jpg",)
 
 
-def test_an_endless_page_of_pictures_is_cut():
-    text = "".join(f"[[File:A{number}.jpg]]" for number in range(MOST_FILES + 50))
-    found = find_page_images(text)
-    assert (len(found), found[0], found[-1]) == (MOST_FILES, "A0.jpg", f"A{MOST_FILES - 1}.jpg")
-
-
 # Each of these takes hours if any scan goes back over the text.
 @pytest.mark.parametrize(
     "unit",
@@ -322,17 +206,6 @@ def test_an_endless_page_of_pictures_is_cut():
 @pytest.mark.parametrize("frame", ["{}", "{{{{infobox|{}}}}}", "{{|{}|}}", "<gallery>{}</gallery>", "[[File:{}.jpg]]"])
 def test_hostile_pages_are_read_to_the_end(unit, frame):
     assert len(find_page_images(frame.format(unit * 30_000))) <= MOST_FILES
-
-
-@given(
-    st.lists(st.sampled_from(["[[File:", "A.jpg", "]]", "|", "{{infobox x", "}}", "image=", "<gallery>", "</gallery>",
-                              "\n", "20px", "<!--", "-->", "{|", "|}", "é", "[", "_", ":", "%"]), max_size=30)
-    | st.lists(st.text(max_size=10), max_size=8)
-)  # fmt: skip
-def test_any_text_gives_distinct_names_of_pictures(parts):
-    found = find_page_images("".join(parts))
-    assert len(set(found)) == len(found)
-    assert all(name and name == name.strip() and name.isprintable() and "." in name for name in found)
 
 
 def test_an_address_that_a_browser_would_run_is_refused(write_images):

@@ -1,8 +1,4 @@
-from dataclasses import replace
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.corpus.infobox import parse_value, read_infobox
 
@@ -105,35 +101,10 @@ def test_values_are_read():
     assert [(raw, read(raw)) for raw, _ in READ] == READ
 
 
-def test_no_infobox_is_none():
-    for text in ("no box", "{{Infobox bridge|a=b", "<!-- {{Infobox x|a=b}} -->", "{{Navbox|a=b}}"):
-        assert read_infobox(text) is None
-
-
 def test_the_last_of_a_repeated_key_counts():
     box = read_infobox("{{infobox_x|a=1|b=2|a=3}}")
     assert box.template == "Infobox x"
     assert [(field.key, field.values[0].text) for field in box.fields] == [("b", "2"), ("a", "3")]
-
-
-PIECES = (
-    "[[A]] [[B|b]] {{ubl| {{nowrap| {{odd| }} | <br> (x) ( ) <!--c--> <ref>[[R]]</ref> word '' {{plainlist}} {{".split()
-)
-VALUES = st.lists(st.sampled_from([*PIECES, "{{birth date|1931|4|5}}", "\n* ", "* ", ", ", " "]), max_size=12)
-
-
-@given(VALUES)
-def test_each_value_parsed_alone_is_itself(pieces):
-    raw = "".join(pieces)
-    for value in parse_value(raw):
-        alone = parse_value(raw[value.start : value.end])
-        shifted = replace(
-            value,
-            start=0,
-            end=value.end - value.start,
-            link_start=value.link_start - value.start if value.link_start >= 0 else -1,
-        )
-        assert alone == (shifted,)
 
 
 @pytest.mark.parametrize(
@@ -166,16 +137,6 @@ def test_a_place_is_told_from_what_it_lies_in_and_lists_keep_their_values(field,
     for value in found.values:
         assert text[value.link_start :].startswith("[[")
         assert parse_value(text[value.start : value.end])[0].text == value.text
-
-
-def test_what_stands_below_a_date_is_no_second_value():
-    (field,) = read_infobox("{{Infobox x\n| founded = {{start date|1911|6|16}}<br>[[Endicott]], U.S.}}").fields
-    assert [value.iso for value in field.values] == ["1911-06-16"]
-
-
-def test_a_year_below_a_date_is_a_second_value():
-    (field,) = read_infobox("{{Infobox x\n| founded = {{ubl|{{start date|1545|9|8}}|1591}}}}").fields
-    assert [value.text for value in field.values] == ["September 8, 1545", "1591"]
 
 
 def test_the_link_of_a_field_that_names_a_case_of_something_is_no_value():

@@ -6,10 +6,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.corpus import layouts
 from pipelines.corpus.layouts import (
     LAYOUTS,
     NamedPicture,
@@ -58,14 +55,6 @@ def test_fvqa_of_mmsearch_r1_has_bytes_and_candidate_answers_written_as_json(tmp
     assert (question.id, question.question) == ("fvqa_train_0", "Which river flows under this bridge?")
     assert question.answers == ("Kelm", "the Kelm", "River Kelm")
     assert question.pictures == (NamedPicture(content=PNG),)
-
-
-def test_fvqa_of_mars_has_the_same_columns_as_lines_with_paths(tmp_path):
-    row = FVQA | {"prompt": [{"role": "user", "content": "<image>\nWhich river?"}], "images": [{"image": "a/1.jpg"}]}
-    row["reward_model"] = {"ground_truth": "Kelm", "candidate_answers": ["River Kelm"]}
-    (question,) = read(write_lines(tmp_path / "train.jsonl", row), "fvqa")
-    assert (question.question, question.answers) == ("Which river?", ("Kelm", "River Kelm"))
-    assert question.pictures == (NamedPicture("a/1.jpg"),)
 
 
 def test_livevqa_gives_a_question_of_each_level_and_no_letter_of_an_option(tmp_path):
@@ -126,30 +115,6 @@ def test_webqa_takes_its_pictures_from_lines_of_a_table(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("offsets", ["-5", "28", "9" * 30, "9" * 5000, "x"])
-def test_offsets_that_lead_out_of_a_table_are_refused_before_it_is_read(tmp_path, offsets):
-    (tmp_path / "imgs.tsv").write_text("10000000\tYWJj\n")
-    (tmp_path / "imgs.lineidx").write_text(f"{offsets}\n")
-    table = PictureFolder(tmp_path / "imgs.tsv")
-    for look in (table.probe, lambda: table.read(NamedPicture("10000000"))):
-        with pytest.raises(ConfigError, match=r"imgs\.lineidx"):
-            look()
-
-
-def test_an_id_longer_than_any_is_in_no_table(tmp_path):
-    (tmp_path / "imgs.tsv").write_text("10000000\tYWJj\n")
-    (tmp_path / "imgs.lineidx").write_text("0\n")
-    table = PictureFolder(tmp_path / "imgs.tsv")
-    assert [table.read(NamedPicture(name)) for name in ("10000000", "1" * 5000)] == [b"abc", None]
-
-
-def test_a_file_of_the_folder_that_cannot_be_opened_is_named(tmp_path):
-    (tmp_path / "a.png").mkdir()
-    (tmp_path / "a.png" / "b.png").symlink_to(tmp_path / "a.png" / "b.png")
-    with pytest.raises(ConfigError, match=r"b\.png"):
-        PictureFolder(tmp_path / "a.png").read(NamedPicture("b"))
-
-
 def test_any_table_reads_by_its_columns(tmp_path):
     row = {"ask": "Who?", "gold": {"text": "Ada", "more": ["A. Vask"]}, "pic": "1.png", "what": "Kelm Bridge"}
     columns = {"question": "ask", "answer": "gold.text", "answer_aliases": "gold.more", "image": "pic",
@@ -182,42 +147,6 @@ def test_a_file_cut_short_gives_no_half_of_its_rows_in_silence(tmp_path):
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(ConfigError, match=r"cut\.parquet"):
         list(read_rows(path))
-
-
-def test_a_line_or_document_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(layouts, "LINE_BYTES", 1 << 20)
-    monkeypatch.setattr(layouts, "DOCUMENT_BYTES", 1 << 20)
-    for name, match in (("long.jsonl", "more than 1 MiB"), ("large.json", "give its rows as lines")):
-        with (tmp_path / name).open("wb") as file:
-            file.truncate(1 << 33)
-        with pytest.raises(ConfigError, match=match):
-            list(read_rows(tmp_path / name))
-
-
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text(max_size=20)
-    | st.binary(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-NAMES = (
-    "prompt", "images", "image", "reward_model", "question", "answer", "img_file", "level1_qa", "image_id", "Q", "A",
-    "answer_eval", "img_posFacts", "atomic_fact", "language", "image_path", "messages", "data_id", "id",
-)  # fmt: skip
-
-
-@given(st.sampled_from(sorted(LAYOUTS)), st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=8))
-def test_values_of_any_type_make_questions_of_texts_or_none(layout, row):
-    for question in LAYOUTS[layout]("k", row):
-        assert isinstance(question.id, str)
-        assert isinstance(question.question, str)
-        assert all(isinstance(answer, str) for answer in question.answers)
-        assert all(isinstance(p.name, str) and isinstance(p.content, bytes) for p in question.pictures)
-        assert isinstance(question.entity + question.language, str)
 
 
 @pytest.mark.parametrize(
@@ -263,13 +192,6 @@ def test_each_layout_is_recognised_from_its_rows_and_read_whole(tmp_path, kind):
         assert question.entity == (asked.entity if kind in ("infoseek", "columns") else "")
         (shown,) = question.pictures
         assert pictures.read(shown) == asked.picture
-
-
-def test_a_row_without_a_question_says_why_and_others_are_read(tmp_path):
-    path = write_lines(tmp_path / "a.jsonl", {"question": "Who?", "answer": "Ada"}, {"caption": "A tower", "url": "u"})
-    read, unread = read_questions(path)
-    assert (read.question, unread) == (
-        "Who?", UnreadRow("1", "has no question; its columns are caption, url"))  # fmt: skip
 
 
 def test_a_line_that_cannot_be_read_is_one_row_with_its_number_and_others_are_read(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.linkgraph import ArrayFile, LinkGraph, build_graph
+from pipelines.corpus.linkgraph import LinkGraph, build_graph
 from pipelines.errors import ConfigError
 
 NODES = 9
@@ -24,21 +24,6 @@ def write(folder, count, links):
 
 def read_files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_duplicates_keep_the_first_position_and_self_links_go(tmp_path):
-    graph = write(tmp_path, 3, [(0, 1, 50), (0, 1, 10), (0, 0, 1), (2, 1, 5), (0, 2, 7)])
-    assert graph.targets_of(0).tolist() == [1, 2]
-    assert graph.positions_of(0).tolist() == [10, 7]
-    assert (graph.find_link(0, 1), graph.find_link(1, 0), graph.find_link(2, 1)) == (10, -1, 5)
-
-
-def test_a_folder_called_like_a_column_changes_nothing(tmp_path):
-    links = [(0, 1, 50), (2, 1, 5), (0, 2, 7)]
-    plain, named = tmp_path / "plain", tmp_path / "source=0" / "target=1"
-    write(plain, 3, links)
-    write(named, 3, links)
-    assert read_files(named) == read_files(plain)
 
 
 @given(LINKS, st.sets(st.integers(1, NODES - 1)), st.randoms())
@@ -80,23 +65,6 @@ def test_files_are_those_of_numpy_and_scratch_is_left_empty(tmp_path):
         assert getattr(graph, name).dtype == kind
         np.save(tmp_path / "again.npy", np.asarray(getattr(graph, name)))
         assert (tmp_path / "again.npy").read_bytes() == (tmp_path / "graph" / f"{name}.npy").read_bytes()
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_a_graph_without_links_opens(tmp_path, count):
-    write(tmp_path, count, [])
-    graph = LinkGraph.open(tmp_path)
-    assert (graph.node_count, graph.link_count) == (count, 0)
-
-
-def test_a_growing_file_that_is_given_up_says_that_it_is_empty(tmp_path):
-    def write_twice(file):
-        file.append(np.arange(10))
-        file.append(np.array(["no number"]))
-
-    with pytest.raises(ValueError, match="no number"), ArrayFile(tmp_path / "a.npy", np.uint32) as file:
-        write_twice(file)
-    assert len(np.load(tmp_path / "a.npy")) == 0
 
 
 @pytest.mark.parametrize("cut", [0, 40, 1000])

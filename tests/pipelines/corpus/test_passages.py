@@ -1,5 +1,3 @@
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,15 +34,6 @@ def test_an_index_has_the_same_bytes_whatever_number_of_threads_wrote_it(tmp_pat
     assert len({name.partition(".")[0] for name in written[0]}) > 3
 
 
-@pytest.mark.parametrize("characters", [1, 300, 1 << 20])
-def test_passages_of_one_score_come_in_their_own_order_over_all_segments(tmp_path, characters):
-    write_passages(tmp_path / "search", TIED, 2, characters)
-    index = PassageIndex.open(tmp_path / "search")
-    assert index.rank_nodes("bridge words", 7) == list(range(7))
-    assert [passage.node for passage in index.search("bridge words", 60)] == list(range(60))
-    assert index.find_phrases(["same words"], 60) == tuple(range(60))
-
-
 def test_only_the_best_passage_of_each_of_the_first_articles_is_returned():
     rows = [(1, "A", "A bridge. A bridge."), (2, "B", "A bridge and much besides, far away."), (1, "A", "A bridge.")]
     index = PassageIndex(fill_index([*rows, (3, "C", "Something else about a bridge, and more words than others.")]))
@@ -57,16 +46,6 @@ def test_only_the_best_passage_of_each_of_the_first_articles_is_returned():
     ]
 
 
-def test_an_open_index_writes_nothing_beside_it_and_may_be_searched_by_many_threads(tmp_path):
-    write_passages(tmp_path / "search", TIED)
-    before = read_bytes(tmp_path / "search")
-    index = PassageIndex.open(tmp_path / "search")
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda number: index.search(f"bridge T{number}", 3), range(60)))
-    assert [passages[0].node for passages in found] == list(range(60))
-    assert read_bytes(tmp_path / "search") == before
-
-
 @pytest.mark.parametrize("lost", [".idx", ".store", ".term", "meta.json"])
 def test_an_index_that_lacks_a_file_is_refused(tmp_path, lost):
     write_passages(tmp_path / "search", TIED)
@@ -74,12 +53,6 @@ def test_an_index_that_lacks_a_file_is_refused(tmp_path, lost):
         path.unlink()
     with pytest.raises(ConfigError, match="no search index in"):
         PassageIndex.open(tmp_path / "search")
-
-
-def test_an_index_of_no_passage_finds_nothing(tmp_path):
-    assert write_passages(tmp_path / "search", []) == 0
-    index = PassageIndex.open(tmp_path / "search")
-    assert (index.search("bridge", 5), index.rank_nodes("bridge", 5), index.find_phrases(["bridge"], 5)) == ([], [], ())
 
 
 FOREIGN = (

@@ -4,8 +4,6 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.manifest import SideFiles, find_side_files, place_unfinished
@@ -14,12 +12,11 @@ from pipelines.corpus.properties import (
     PAGE_PROPERTIES,
     collect_entities,
     collect_properties,
-    make_once,
     read_entity,
 )
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
-from tests.pipelines.corpus.entity_lines import make_claim, make_entity, make_instance, render_line, write_dump
+from tests.pipelines.corpus.entity_lines import make_entity, make_instance, render_line, write_dump
 
 PROPS = ["pp_page", "pp_propname", "pp_value", "pp_sortkey"]
 PAGE = ["page_id", "page_namespace", "page_title"]
@@ -75,23 +72,6 @@ def collect(tmp_path):
     return run
 
 
-def test_properties_of_a_page_come_as_one_row_sorted_by_page(write_table, collect):
-    props = [
-        (9, "page_image_free", "O'Brien_\\_a.jpg", None),
-        (9, "page_image", "Logo_of_X.png", None),
-        (9, "wikibase_item", "Q42", None),
-        (9, "defaultsort", "x,y);(", None),
-        (3, "disambiguation", "", None),
-        (5, "displaytitle", "<i>x</i>;", None),
-        (7, "page_image_free", b"caf\xff.jpg", 0),
-    ]
-    assert collect(page_props=write_table("page_props", PROPS, props)) == {
-        3: {"is_disambiguation": True},
-        7: {"image_free": "caf�.jpg"},
-        9: {"qid": "Q42", "image_free": "O'Brien \\ a.jpg", "image": "Logo of X.png"},
-    }
-
-
 def test_counts_come_by_qid_from_wikidata(write_table, collect):
     props = [(number, "wikibase_item", qid, None) for number, qid in ((1, "Q5"), (2, "Q7"), (3, "Q9"), (4, "Q5"))]
     pages = [(100, 0, "Q5"), (200, 0, "Q7"), (201, 1, "Q9"), (300, 0, "Q1000"), (301, 120, "P5")]
@@ -112,31 +92,6 @@ def test_counts_come_by_qid_from_wikidata(write_table, collect):
         wikidata_page_props=write_table("page_props", PROPS, props_there, "wikidata-props"),
     ) == {1: {"qid": "Q5", **counted}, 2: {"qid": "Q7", "statements": 0}, 3: {"qid": "Q9"}, 4: {"qid": "Q5", **counted}}
     assert collect.counts == {"pages": 4, "qids": 4, "qids_without_counts": 1}
-
-
-def test_half_of_wikidata_gives_no_counts(write_table, collect):
-    tables = {
-        "wikidata_page": write_table("page", PAGE, [(100, 0, "Q5")]),
-        "wikidata_page_props": write_table("page_props", PROPS, [(100, "wb-claims", "3", 3)], "wikidata"),
-    }
-    props = write_table("page_props", PROPS, [(1, "wikibase_item", "Q5", None)])
-    for name, table in tables.items():
-        assert collect(page_props=props, **{name: table}) == {1: {"qid": "Q5"}}
-
-
-def test_an_invalid_qid_or_count_is_not_known(write_table, collect):
-    qids = ["", "Q", "Q0", "5", "P31", "Q5x", "Q99999999999999999999", "q5"]
-    props = [(page, "wikibase_item", qid, None) for page, qid in enumerate(qids)]
-    props += [(100 + page, "wikibase_item", f"Q{page}", None) for page in range(1, 7)]
-    values = ["-1", "", "1.5", "4294967296", "x", "１"]
-    known = collect(
-        page_props=write_table("page_props", PROPS, props),
-        wikidata_page=write_table("page", PAGE, [(page, 0, f"Q{page}") for page in range(1, 7)]),
-        wikidata_page_props=write_table(
-            "page_props", PROPS, [(page, "wb-claims", value, None) for page, value in enumerate(values, 1)], "wikidata"
-        ),
-    )
-    assert known == {100 + page: {"qid": f"Q{page}"} for page in range(1, 7)}
 
 
 MEMBERS = [  # page, category
@@ -164,23 +119,6 @@ def test_every_layout_of_categories_flags_the_same_pages(write_table, collect, l
     assert collect(**sources) == FLAGGED
 
 
-def test_rows_without_a_title_or_without_a_number_are_refused(write_table, collect):
-    rows = [(1, "All_disambiguation_pages", "", "page", 51), (2, "", "", "page", 51), (3, "", "", "page", 52)]
-    targets = [(51, 14, "All_disambiguation_pages"), (52, 14, "All_set_index_articles")]
-    linktarget = write_table("linktarget", TARGETS, targets)
-    late = write_table("categorylinks", CATEGORIES["transition"], rows, required=["cl_to", "cl_target_id"])
-    assert collect(categorylinks=late, linktarget=linktarget) == FLAGGED
-    with pytest.raises(ConfigError, match="rows without cl_to"):
-        collect(categorylinks=late)
-    path = write_table("categorylinks", CATEGORIES["transition"], rows, required=["cl_to"])
-    with pytest.raises(ConfigError, match="rows without cl_to"):
-        collect(categorylinks=path, linktarget=linktarget)
-    with pytest.raises(ConfigError, match="expected a linktarget table"):
-        collect(categorylinks=write_table("categorylinks", CATEGORIES["now"], []))
-    early = write_table("categorylinks", CATEGORIES["transition"], [(1, "All_disambiguation_pages", "", "page", None)])
-    assert collect(categorylinks=early, linktarget=linktarget) == {1: {"is_disambiguation": True}}
-
-
 def test_real_tables_give_the_properties_in_them(shared_data, collect):
     folder = shared_data / "sql-fixtures"
     known = collect(
@@ -193,22 +131,9 @@ def test_real_tables_give_the_properties_in_them(shared_data, collect):
     assert known[1] == {"qid": "Q5296"}
 
 
-def test_real_categories_of_today_are_read(shared_data, collect, write_table):
-    targets = write_table("linktarget", TARGETS, [(208, 14, "All_disambiguation_pages")])
-    known = collect(
-        categorylinks=shared_data / "sql-fixtures" / "aawiki-20260101-categorylinks.sql.gz", linktarget=targets
-    )
-    assert {1341, 1425} <= known.keys()
-    assert all(page == {"is_disambiguation": True} for page in known.values())
-
-
 # Entities of Wikidata's JSON dump
 
 NAMES = ("wikidata-all.json", "wikidata-all.json.gz", "wikidata-all.json.bz2")
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
-    ['"site":"', '"rank":"', '","rank":"normal', '"enwiki":{', "\\", '\\"site\\":\\"']
-)
 
 
 def collect_lines(folder, *lines, site="enwiki", **form):
@@ -239,16 +164,6 @@ def test_a_dump_gives_a_row_for_each_entity_with_an_article(tmp_path, name, stre
         if n % 4
     ]
     assert counts == {"lines": 39, "kept": 30, "without_article": 9, "failed": 0}
-
-
-@given(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=4), st.integers(0, 9), st.integers(1, 9))
-def test_counting_bytes_is_exact_whatever_the_texts_say(texts, plain, sitelinks):
-    entity = make_entity(5, sitelinks=sitelinks, statements=3 + plain)
-    entity["labels"] = {f"x{n}": {"language": label, "value": other} for n, (label, other, _) in enumerate(texts)}
-    entity["claims"]["P2"] = [make_claim("P2", value, datatype="string") for _, _, value in texts]
-    line = render_line(entity)
-    row = read_entity(line, "enwiki")
-    assert (row["sitelinks"], row["statements"]) == (sitelinks, 3 + plain + len(texts))
 
 
 def test_classes_are_those_of_the_best_rank_with_a_value():
@@ -327,31 +242,6 @@ def test_a_truncated_or_damaged_dump_is_refused(tmp_path, name):
             collect_entities(dump, tmp_path)
 
 
-BROKEN = [
-    b"",
-    b"\n\n",
-    b"<html>",
-    b'{"id":"Q1"}\n',
-    b"[\n]\n[\n]\n",
-    b"[\n]\njunk\n",
-    b"[\n" + render_line(make_entity(1)),
-]
-
-
-def test_what_is_no_whole_dump_is_refused(tmp_path):
-    for body in BROKEN:
-        (tmp_path / "wikidata-all.json").write_bytes(body)
-        with pytest.raises(CorruptInput):
-            collect_entities(tmp_path / "wikidata-all.json", tmp_path)
-
-
-def test_a_line_without_end_is_refused(tmp_path):
-    dump = tmp_path / "wikidata-all.json.bz2"
-    dump.write_bytes(bz2.compress(b"[\n" + b"x" * (1 << 26)))
-    with pytest.raises(CorruptInput, match="line 2 is longer"):
-        collect_entities(dump, tmp_path)
-
-
 def test_twenty_real_entities_are_counted_as_a_parser_counts_them(shared_data, tmp_path):
     dump = shared_data / "wikidata-twenty-entities.json.bz2"
     with bz2.open(dump) as stream:
@@ -412,13 +302,6 @@ def test_an_entity_is_found_by_the_qid_of_page_props_else_by_its_title(build, wr
     assert (*read_counts(corpus.page(2)), corpus.page(2).image) == ("", -1, -1, -1, (), "")
 
 
-def test_a_set_index_by_category_counts_as_a_list(build, write_sql):
-    columns = ["cl_from", "cl_to", "cl_type"]
-    write_sql(f"{PREFIX}-categorylinks.sql.gz", "categorylinks", columns, "(3,'All_set_index_articles','page')")
-    corpus = build()
-    assert [corpus.page(node).is_list for node in range(3)] == [False, False, True]
-
-
 def test_a_mistake_in_a_file_beside_the_dump_does_not_make_the_dump_be_read_again(write_dump, tmp_path):
     dump, out = write_dump(*PAGES, name=f"{PREFIX}-pages-articles.xml"), tmp_path / "out"
     write_entities(tmp_path, make_entity(7, title="Ost"))
@@ -446,7 +329,6 @@ def test_a_dump_that_does_not_say_of_which_wiki_it_is_gets_no_entities(write_dum
 
 
 NAMES_OF_FILES = {
-    "commons-20250106-mediainfo.ttl.gz": "media",
     "wikidata-20250106-all.json.gz": "wikidata_entities",
     "wikidatawiki-20250101-page.sql.gz": "wikidata_page",
     "enwiki-20250131-categorylinks.sql.gz": "categorylinks",
@@ -462,25 +344,6 @@ def test_files_are_found_by_the_names_they_are_published_under(tmp_path):
 
 def test_two_snapshots_of_one_file_are_refused(tmp_path):
     for date in ("20250106", "20250113"):
-        (tmp_path / f"commons-{date}-mediainfo.ttl.gz").touch()
+        (tmp_path / f"wikidata-{date}-all.json.gz").touch()
     with pytest.raises(ConfigError, match="expected one"):
         find_side_files(tmp_path / f"{PREFIX}-pages-articles.xml")
-
-
-def test_a_kept_table_is_made_again_only_when_one_of_its_files_has_changed(tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("1")
-    second.write_text("2")
-    made = []
-
-    def make(place):
-        made.append(place)
-        (place / "toy.parquet").touch()
-        return {"rows": len(made)}
-
-    def ask():
-        return make_once(tmp_path / "kept", "toy", [first, None, second], make)[1]
-
-    assert [ask(), ask()] == [{"rows": 1}, {"rows": 1}]
-    second.write_text("other")
-    assert [ask(), ask()] == [{"rows": 2}, {"rows": 2}]

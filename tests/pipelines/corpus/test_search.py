@@ -1,10 +1,8 @@
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.corpus.addresses import make_page_url, parse_page_url
+from pipelines.corpus.addresses import make_page_url
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.services.protocols import PageNotFound
 
@@ -51,11 +49,6 @@ def test_addresses_look_like_those_of_the_wiki():
     assert make_page_url(BASE, "Kovač (painter), Ana/B?") == BASE + "Kova%C4%8D_(painter),_Ana/B%3F"
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_characters="_"), min_size=1))
-def test_every_title_survives_its_address(title):
-    assert parse_page_url(BASE, make_page_url(BASE, title)) == title
-
-
 def test_a_page_is_one_hit_and_the_page_whose_name_is_the_query_comes_first(corpus):
     def search(query, count):
         return asyncio.run(LocalTextSearch(corpus).search_text(query, count))
@@ -68,8 +61,3 @@ def test_a_page_is_one_hit_and_the_page_whose_name_is_the_query_comes_first(corp
         assert search(name, 2)[0].title == name
     assert search("Old Bridge", 1)[0].title == "Kelm Bridge"
     assert search("nothing", 5) == ()
-
-
-def test_identity_is_the_corpus_digest_and_the_limit_and_no_path(corpus):
-    assert LocalTextSearch(corpus).identity == f"local-text-search@3:{corpus.digest}"
-    assert LocalPages(corpus, 1).identity == f"local-pages@2:1:{corpus.digest}"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpus.sqltables import LONGEST_LINE, list_columns, read_columns
+from pipelines.corpus.sqltables import list_columns, read_columns
 from pipelines.errors import ConfigError, CorruptInput
 
 MANY = 300
@@ -35,12 +35,6 @@ def write_rows(path, columns, rows, between=b",", behind=b";\n"):
     values = between.join(b"(" + b",".join(quote_sql(value) for value in row) + b")" for row in rows)
     path.write_bytes(f"CREATE TABLE `t` (\n{lines}\n);\nINSERT INTO `t` VALUES ".encode() + values + behind)
     return path
-
-
-def test_columns_come_by_name_in_the_order_asked_for(write_sql):
-    path = write_sql("a.sql.gz", "page", ["page_id", "page_title", "page_len"], "(1,'A_b',10),(2,'C',20)")
-    assert read_numbers(path, "page", ["page_len", "page_id"]) == [(10, 1), (20, 2)]
-    assert list(list_columns(path, "page")) == ["page_id", "page_title", "page_len"]
 
 
 def test_strings_are_unescaped_bytes(tmp_path):
@@ -86,12 +80,6 @@ def test_real_layouts_are_read(shared_data, file, table, column, count):
     assert len(read_numbers(shared_data / "sql-fixtures" / f"{file}.sql.gz", table, [column])) == count
 
 
-def test_real_titles_are_read(shared_data):
-    assert (
-        len(read_texts(shared_data / "sql-fixtures" / "rmwiki-20240301-redirect.sql.gz", "redirect", "rd_title")) == 3
-    )
-
-
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 99)
 TEXT = st.none() | st.binary(max_size=12) | st.text(alphabet="a'\\\"(),;\n é_-", max_size=12).map(str.encode)
 
@@ -115,28 +103,6 @@ def test_columns_are_the_rows_that_were_written(tmp_path, rows, between, times):
         )
     ]
     assert read == rows * times
-
-
-def test_numbers_come_from_lists_of_columns_and_from_between_other_tables(tmp_path):
-    path = tmp_path / "a.sql"
-    rows = ",".join(f"({number},{-number},7)" for number in range(MANY))
-    path.write_text(
-        "CREATE TABLE `u` (\n  `x` int\n);\nINSERT INTO `u` VALUES (9);\n"
-        "CREATE TABLE `t` (\n  `a` int,\n  `b` int,\n  `c` int\n);\n"
-        f"INSERT INTO `t` (`b`, `a`, `c`) VALUES {rows};\nINSERT INTO `t` VALUES (1,2,3);\n"
-        "REPLACE INTO `t` VALUES (4,5,6);\n"
-        "CREATE TABLE `v` (\n  `a` int\n);\nINSERT INTO `v` VALUES (1);\n-- and a remark; with ( and '\n"
-    )
-    assert read_numbers(path, "t", ["a", "b"]) == [*((-number, number) for number in range(MANY)), (1, 2), (4, 5)]
-
-
-@pytest.mark.parametrize(
-    "head", ["INSERT INTO `t`VALUES", "insert into t values", "  INSERT IGNORE INTO `wiki`.`t` (`a`) VALUES"]
-)
-def test_heads_of_statements_are_known_however_they_are_written(tmp_path, head):
-    path = tmp_path / "a.sql"
-    path.write_text(f"CREATE TABLE `t` (\n  `a` int\n);\n{head} (1),(2);\nINSERT INTO `t2` VALUES (3);\n")
-    assert read_numbers(path, "t", ["a"]) == [(1,), (2,)]
 
 
 def test_a_value_of_another_type_is_refused(tmp_path):
@@ -163,24 +129,3 @@ def test_what_is_not_the_table_is_refused_and_never_shifted(tmp_path, times):
         for column in ("a", "b"):
             with pytest.raises(CorruptInput, match=r"a\.sql"):
                 read_numbers(path, "t", [column])
-
-
-def test_a_statement_without_end_is_refused(tmp_path):
-    for behind in (b"", b",", b"\n", b",(1", b",(1,'x"):
-        path = write_rows(tmp_path / "a.sql", ["a", "b"], [(1, 2)] * MANY, behind=behind)
-        with pytest.raises(CorruptInput, match=r"a\.sql"):
-            read_numbers(path, "t", ["a"])
-
-
-def test_a_line_without_end_is_refused_before_it_fills_memory(tmp_path):
-    path = tmp_path / "a.sql"
-    path.write_text("CREATE TABLE `t` (\n  `a` int\n);\nINSERT INTO `t` VALUES (1,'" + "x" * LONGEST_LINE)
-    with pytest.raises(CorruptInput, match="a line has over"):
-        read_numbers(path, "t", ["a"])
-
-
-def test_a_line_that_is_no_statement_is_passed_over_whatever_its_length(tmp_path):
-    path = tmp_path / "a.sql"
-    remark = "-- " + "INSERT INTO `t` VALUES (9);" * 100_000
-    path.write_text(f"{remark}\nCREATE TABLE `t` (\n  `a` int\n);\n{remark}\nINSERT INTO `t` VALUES (1);\n{remark}")
-    assert read_numbers(path, "t", ["a"]) == [(1,)]

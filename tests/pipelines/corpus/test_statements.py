@@ -2,10 +2,7 @@
 
 import bz2
 import json
-from itertools import pairwise
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,7 +10,6 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.properties import collect_entities
 from pipelines.corpus.relations import read_relations_table
 from pipelines.corpus.store import Corpus
-from pipelines.corpus.tables import cut_groups, merge_groups
 from pipelines.graph.facts import FactIndex, RelationIndex, read_attributes, read_relations
 from pipelines.graph.query import read_field
 from tests.pipelines.corpus.entity_lines import make_entity, render_line
@@ -127,21 +123,6 @@ def test_a_value_that_cannot_be_asked_for_still_makes_the_other_one_not_the_only
     assert not read_field(corpus, corpus.find("Kelm Bridge"), "architect").complete
 
 
-def test_no_value_and_one_value_said_twice_are_no_further_values(build):
-    twice = [name_entity("P84", "Marn"), name_entity("P84", "Marn", number=2)]
-    corpus = build({
-        "Kelm Bridge": [*twice, make_statement("P84", None, snaktype="novalue", number=3)],
-        "Ost": [name_entity("P138", "Ost")],
-    })  # fmt: skip
-    assert list_stated(corpus, "Kelm Bridge") == [("architect", "Marn", 1)]
-    assert list_stated(corpus, "Ost") == []
-
-
-def test_two_properties_of_one_relation_are_its_values_together(build):
-    corpus = build({"Kelm Bridge": [name_entity("P131", "Marn"), name_entity("P276", "Ost")]})
-    assert list_stated(corpus, "Kelm Bridge") == [("location", "Marn", 2), ("location", "Ost", 2)]
-
-
 def test_a_field_of_the_infobox_goes_before_a_statement_and_an_empty_field_does_not(build):
     corpus = build(
         {"Ben Corr": [name_entity("P19", "Ost"), name_entity("P101", "Ost"), date("P569", "+1871-05-04T00:00:00Z")]}
@@ -204,17 +185,6 @@ def test_figures_of_one_moment_and_circa_and_what_changes_are_no_facts(build):
     assert corpus.facts(corpus.find("Marn")) == ()
 
 
-def test_a_corpus_without_the_dump_has_the_same_facts_of_infoboxes(build):
-    plain = build({}, "plain")
-    stated = build({"Kelm Bridge": [name_entity("P84", "Marn")]}, "stated")
-    for node in plain.article_nodes():
-        assert plain.facts(node) == tuple(fact for fact in stated.facts(node) if not fact.statement)
-    columns = ("node", "key", "text")
-    (table,) = plain.read_fact_tables(columns)
-    assert table.equals(pq.read_table(plain.folder / "facts.parquet", columns=list(columns)))
-    assert "statements" not in plain.manifest.counts.side
-
-
 def test_all_facts_come_in_node_order_infoboxes_first(build):
     corpus = build({"Ben Corr": [name_entity("P737", "Ost")], "Kelm Bridge": [name_entity("P84", "Marn")]})
     rows = [row for table in corpus.read_fact_tables(("node", "key")) for row in table.to_pylist()]
@@ -225,23 +195,6 @@ def test_all_facts_come_in_node_order_infoboxes_first(build):
     for node in corpus.article_nodes():
         objects = index.objects[index.offsets[node] : index.offsets[node + 1]].tolist()
         assert objects == [fact.target for fact in read_relations(corpus, node)]
-
-
-@pytest.mark.parametrize("rows", [1, 3, 50])
-def test_merged_series_keep_groups_whole_and_order(rows):
-    rng = np.random.default_rng(rows)
-
-    def cut(name):
-        nodes = np.sort(rng.integers(0, 30, 60))
-        table = pa.table({"node": nodes, "from": [name] * 60, "place": range(60)})
-        return table, cut_groups((table.slice(start, rows) for start in range(0, 60, rows)), "node")
-
-    (left, first), (right, second) = cut("a"), cut("b")
-    merged = list(merge_groups(first, second, "node"))
-    spans = [(table["node"][0].as_py(), table["node"][-1].as_py()) for table in merged]
-    assert all(before[1] < after[0] for before, after in pairwise(spans))
-    found = [tuple(row.values()) for table in merged for row in table.to_pylist()]
-    assert found == sorted(tuple(row.values()) for table in (left, right) for row in table.to_pylist())
 
 
 def test_twenty_real_entities_state_what_a_parser_finds_in_them(shared_data, tmp_path):

@@ -1,11 +1,6 @@
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.corpus.store import MAX_PIECES, Corpus, count_pieces, cut_pieces, describe_entity
-from pipelines.corpus.texts import split_passages
+from pipelines.corpus.store import MAX_PIECES, Corpus, count_pieces, describe_entity
 from pipelines.errors import ConfigError
 from tests.toy import box, build_toy_corpus
 
@@ -49,60 +44,10 @@ def test_a_page_has_type_domain_and_digest(corpus):
             corpus.page(node)
 
 
-def test_search_ranks_and_repeats_itself(corpus):
-    first = corpus.search("How many spans has the Kelm Bridge?", 5)
-    assert (first[0].title, first[0].node) == ("Kelm Bridge", 0)
-    assert first == corpus.search("How many spans has the Kelm Bridge?", 5)
-    assert [passage.score for passage in first] == sorted((passage.score for passage in first), reverse=True)
-    assert first[0].text.startswith("Crosses: Ost.\nSpans: 3.\n")
-
-
-def test_threads_that_search_at_once_find_what_one_finds(corpus):
-    queries = [f"word{number} bridge river" for number in range(0, 400, 5)]
-    alone = [corpus.search(query, 5) for query in queries]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda query: corpus.search(query, 5), queries)) == alone
-        phrases = list(pool.map(lambda number: corpus.find_phrases([f"word{number}"], 5), range(0, 400, 5)))
-    assert phrases == [(0,)] * len(queries)
-
-
 def test_no_query_is_a_syntax_error_and_a_closed_index_opens_again(corpus):
     for query in ('"', "AND OR NOT", "a* NEAR(b", "title:kelm", "-- ;", "", "the of", "\ud800 bridge"):
         assert isinstance(corpus.search(query, 3), list)
         corpus.close()
-
-
-def test_passages_are_cut_near_their_length_and_lose_no_word():
-    text = f"One two.\n\n{LONG}\nLast line."
-    passages = list(split_passages(text, 120))
-    assert " ".join(passages).split() == text.split()
-    assert max(len(passage.split()) for passage in passages) <= 120
-
-
-def test_an_unknown_picture_has_no_path(corpus):
-    assert corpus.image("X.jpg") is None
-    with pytest.raises(ConfigError, match=r"no local picture 'X\.jpg'"):
-        corpus.image_path("X.jpg")
-
-
-PHRASES = [
-    (["crossed by one"], (1,)),
-    (["CROSSED by: one"], (1,)),
-    (["one crossed"], ()),
-    (["Ost"], (0, 1)),
-    (["Kelm Bridge", "river in Varn"], (0, 1, 2)),
-    (["spans 3"], (0,)),
-    (["Infobox"], ()),
-    (['"Ost" OR "Kelm"', "text:river"], ()),
-    (["!?", ""], ()),
-    ([], ()),
-]
-
-
-def test_phrases_are_found_word_for_word_in_texts_and_infoboxes(corpus):
-    assert [(phrases, corpus.find_phrases(phrases, 9)) for phrases, _ in PHRASES] == PHRASES
-    assert corpus.find_phrases(["word1", "river"], 2) == (0, 1)
-    assert corpus.find_phrases(["Kelm Bridge", "river"], 1) is None
 
 
 def test_all_facts_are_read_in_tables_of_whole_articles(corpus):
@@ -167,17 +112,3 @@ def test_a_long_sentence_is_cut_between_words_and_the_name_stays(described):
     line = describe(described, "Vast")
     assert line.startswith("Vast, a bridge, and the home of a thousand")
     assert MAX_PIECES - 10 < count_pieces(line) <= MAX_PIECES
-
-
-def test_every_article_of_the_toy_world_has_a_short_line_of_its_own(demo_corpus):
-    lines = [describe_entity(demo_corpus, node) for node in demo_corpus.article_nodes()]
-    assert all(line and "\n" not in line and count_pieces(line) <= MAX_PIECES for line in lines)
-    assert len(set(lines)) > len(lines) * 0.99
-
-
-@given(st.text(max_size=400), st.integers(1, 80))
-def test_a_cut_text_is_a_beginning_within_the_limit_or_one_word(text, limit):
-    cut = cut_pieces(text, limit)
-    words = cut.split()
-    assert [word.rstrip(",;:") for word in text.split()[: len(words)]] == [word.rstrip(",;:") for word in words]
-    assert len(words) <= 1 or count_pieces(cut) <= limit

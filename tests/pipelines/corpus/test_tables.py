@@ -2,7 +2,6 @@ import hashlib
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from pipelines.corpus.tables import (
     open_spill,
     stream_tables,
 )
-from pipelines.errors import ConfigError, CorruptInput, Unavailable
+from pipelines.errors import ConfigError, Unavailable
 
 SCHEMA = pa.schema([("node", pa.uint32()), ("names", pa.list_(pa.string()))])
 
@@ -38,12 +37,6 @@ def test_the_bytes_do_not_tell_how_rows_came(tmp_path, sizes):
     assert write_pieces(tmp_path / "cut", sizes) == write_pieces(tmp_path / "whole", [sum(sizes)])
 
 
-def test_batches_have_one_size_but_for_the_last(tmp_path):
-    write_pieces(tmp_path, [2 * BATCH_ROWS + 5])
-    groups = pq.ParquetFile(tmp_path / "toy.parquet").metadata
-    assert [groups.row_group(number).num_rows for number in range(3)] == [BATCH_ROWS, BATCH_ROWS, 5]
-
-
 def test_rows_are_found_by_number_across_batches(tmp_path):
     write_pieces(tmp_path, [BATCH_ROWS + 2])
     table = MappedTable(tmp_path, "toy")
@@ -54,12 +47,6 @@ def test_rows_are_found_by_number_across_batches(tmp_path):
     wanted = range(BATCH_ROWS - 2, BATCH_ROWS + 2)
     assert table.rows(wanted) == [(number, [str(number)]) for number in wanted]
     assert table.rows(range(5, 5)) == []
-
-
-def test_a_table_of_no_rows_opens(tmp_path):
-    write_pieces(tmp_path, [0])
-    assert len(MappedTable(tmp_path, "toy")) == 0
-    assert MappedTable(tmp_path, "toy").column("node").to_pylist() == []
 
 
 @settings(max_examples=30)
@@ -101,20 +88,7 @@ def test_groups_are_whole_however_their_tables_are_cut(keys, piece):
     assert sum(map(len, groups)) == len(set(keys))
 
 
-def test_unsorted_groups_and_groups_beyond_the_limit_are_refused():
-    with pytest.raises(CorruptInput, match="not sorted by node"):
-        list(cut_groups([pa.table({"node": [2]}), pa.table({"node": [1]})], "node"))
-    with pytest.raises(CorruptInput, match="node 1 has over 2 rows"):
-        list(cut_groups([pa.table({"node": [1, 1, 1]})], "node", most=2))
-
-
 SORTED = "SELECT hash(n) AS number, 'some words' AS words FROM range(3_000_000) t(n) ORDER BY number"
-
-
-def test_rows_of_a_query_come_in_pieces_in_its_order(tmp_path):
-    with open_spill(tmp_path) as database:
-        tables = list(stream_tables(database, "SELECT n FROM range(10) t(n) ORDER BY n DESC", 4))
-    assert [number for table in tables for number in table["n"].to_pylist()] == list(range(10))[::-1]
 
 
 def test_too_little_memory_is_a_configuration_error(tmp_path):
@@ -134,8 +108,3 @@ def test_a_disk_too_full_to_spill_to_can_be_emptied(tmp_path):
 
     with pytest.raises(Unavailable, match="free some space and run again"):
         sort()
-
-
-def test_any_other_error_of_the_disk_stays_what_it_is(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such"), open_spill(tmp_path):
-        raise FileNotFoundError("no such file")

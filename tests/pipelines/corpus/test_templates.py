@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.templates import LEFT_OUT, MAX_TEMPLATE, render_value, show_template
+from pipelines.corpus.templates import LEFT_OUT, render_value, show_template
 from pipelines.corpus.wikitext import plain_text
 
 
@@ -65,11 +65,6 @@ def test_notes_citations_and_complaints_show_nothing(template):
     assert show_template(template) == ""
 
 
-@pytest.mark.parametrize("template", ["{{navbox|a=b|text}}", "{{Infobox person\n| name = A\n}}", "{{coin image box}}"])
-def test_what_stands_alone_is_no_prose(template):
-    assert plain_text(f"First.\n{template}\nSecond.") == "First.\n\nSecond."
-
-
 def test_a_quotation_that_stands_alone_is_prose():
     assert (
         plain_text("He said:\n{{blockquote|text=Never\nagain.}}\nThat was it.")
@@ -83,10 +78,6 @@ def test_a_number_beyond_reason_is_no_value_and_breaks_nothing(digits):
         template = f"{{{{{name.format('9' * digits)}}}}}"
         assert render_value(template) is None or name.startswith("as of")
         assert "9" in show_template(template)
-
-
-def test_a_template_of_the_size_of_a_table_shows_nothing():
-    assert show_template(f"{{{{a|{'b' * MAX_TEMPLATE}}}}}") == ""
 
 
 @given(st.text(alphabet="ab1 {}[]|=<>/'\n&;", max_size=80))

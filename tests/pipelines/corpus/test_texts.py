@@ -24,12 +24,6 @@ def test_kept_texts_of_several_writers_come_back_in_order_even_without_their_par
             store.text(node)
 
 
-@pytest.mark.parametrize("parts", [0, 2])
-def test_a_store_of_nothing_opens(tmp_path, parts):
-    join_stores(tmp_path / "store", [write_part(tmp_path / str(number)) for number in range(parts)])
-    assert len(PageStore.open(tmp_path / "store")) == 0
-
-
 @pytest.mark.parametrize("lost", ["starts.npy", "spans.npy", "lengths.npy", "texts-00000.zst"])
 def test_a_store_that_lacks_a_file_is_refused(tmp_path, lost):
     join_stores(tmp_path / "store", [write_part(tmp_path / "a", "only")])

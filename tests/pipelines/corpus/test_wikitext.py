@@ -1,8 +1,6 @@
 import time
-import tracemalloc
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,14 +13,10 @@ from pipelines.corpus.wikitext import (
     find_sentence,
     lead_paragraph,
     plain_text,
-    split_sentences,
 )
 
 SITE = Site("enwiki", "https://en.wikipedia.org/wiki/", "en", "first-letter", default_namespaces())
 RULES = TitleRules(SITE)
-GERMAN = TitleRules(
-    Site("dewiki", "", "de", "first-letter", ((0, ""), (6, "Datei"), (10, "Vorlage"), (14, "Kategorie")))
-)
 
 # wikitext, and the titles that its links name
 PITFALLS = {
@@ -119,25 +113,6 @@ def test_links_read_together_are_those_found_one_by_one(texts):
     assert read_together(texts) == find_slowly(texts)
 
 
-@SLOW
-@given(st.lists(st.text(st.sampled_from("[]|aäß é\u0301&;%#:<>!-ſK\x85\x1c\ud800😀"), max_size=40), max_size=4))
-def test_links_of_a_german_wiki_are_those_found_one_by_one(texts):
-    assert read_together(texts, GERMAN) == find_slowly(texts, GERMAN)
-
-
-def test_a_reader_gives_what_was_added_since_the_last_time():
-    reader = LinkReader(RULES)
-    assert list_rows(reader.take()) == []
-    reader.add_page(7, "[[A]]")
-    reader.add_page(9, "é [[b|c]] [[b|c]]")
-    block = reader.take()
-    assert list_rows(block) == [(7, hash_title("A"), 0), (9, hash_title("B"), 2), (9, hash_title("B"), 10)]
-    assert block.anchors == {(hash_title("A"), "A"): 1, (hash_title("B"), "c"): 1}
-    assert (block.sources.dtype, block.target_hashes.dtype, block.positions.dtype) == (np.uint32, np.uint64, np.uint32)
-    reader.add_page(1, "[[b|c]]")
-    assert reader.take().anchors == {(hash_title("B"), "c"): 1}
-
-
 def test_trails_follow_the_language():
     text = "[[Haus]]tür [[Fluß]]ärme [[дом]]ами [[cat]]s"
     anchors = {language: [link.anchor_text for link in find_links(text, language)] for language in ("en", "de", "ru")}
@@ -146,19 +121,6 @@ def test_trails_follow_the_language():
         "de": ["Haustür", "Flußärme", "дом", "cats"],
         "ru": ["Haust", "Fluß", "домами", "cats"],
     }
-
-
-def test_what_is_long_in_a_link_is_not_remembered():
-    reader = LinkReader(RULES)
-    tracemalloc.start()
-    for number in range(60):
-        reader.add_page(
-            number, ("[[A]]{}", "[[A|{}]]", "[[:Category:{}]]")[number % 3].format("x" * (100_000 + number))
-        )
-    reader.take()
-    kept = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert kept < 1 << 20
 
 
 PROSE = "[[ ]] {{ }} | <!-- --> <nowiki> </nowiki> <ref> </ref> == a {| |} File:x &amp; ( )".split()
@@ -186,26 +148,11 @@ def test_a_link_ends_at_its_first_closing_brackets_but_for_one_of_its_text():
         assert (link.anchor_text, link.end) == (anchor, len(text))
 
 
-def test_letters_that_only_resemble_a_tag_name_hide_nothing():
-    assert [link.target for link in find_links("<\u017fource>[[A]]</source> <nowi\u212ai>[[B]]</nowiki>")] == ["A", "B"]
-
-
-def test_an_unclosed_tag_is_text_and_an_unclosed_comment_runs_to_the_end():
-    assert [link.target for link in find_links("<nowiki>[[A]] <!-- [[B]]")] == ["A"]
-
-
 @given(MARKUP)
 def test_blanking_keeps_every_offset(text):
     blanked = blank_ignored(text)
     assert len(blanked) == len(text)
     assert all(new in (old, " ") for old, new in zip(text, blanked, strict=True))
-
-
-@given(MARKUP)
-def test_links_point_at_brackets(text):
-    for link in find_links(text):
-        assert text[link.start : link.start + 2] == "[["
-        assert "]]" in text[link.start : link.end]
 
 
 def test_plain_text_drops_what_is_not_prose():
@@ -244,21 +191,6 @@ def test_a_sentence_is_not_cut_inside(sentence):
     for position in (16, 16 + len(sentence) // 2, 16 + len(sentence) - 1):
         start, end = find_sentence(text, position)
         assert text[start:end] == sentence
-
-
-def test_sentences_end_at_lines():
-    text = "== Head ==\n* item one\n* item two. Three"
-    assert [text[start:end] for start, end in split_sentences(text)] == [
-        "== Head ==",
-        "* item one",
-        "* item two.",
-        "Three",
-    ]
-
-
-def test_a_position_outside_is_an_error():
-    with pytest.raises(ValueError, match="position 3"):
-        find_sentence("abc", 3)
 
 
 @given(MARKUP.filter(bool), st.data())

@@ -1,5 +1,4 @@
 import datetime
-from decimal import Decimal
 
 import pytest
 from hypothesis import assume, given
@@ -69,14 +68,6 @@ def test_the_type_depends_on_capitals_and_a_bare_year_on_its_relation(text, type
 )  # fmt: skip
 def test_what_is_no_single_certain_value_is_refused(text):
     assert type_answer(text, "", "built") is None
-
-
-@given(st.text(max_size=60), st.sampled_from(["opened", "height", "label"]))
-def test_any_text_is_typed_or_refused_and_every_form_of_it_is_right(text, relation):
-    answer = type_answer(text, "", relation)
-    if answer is not None:
-        assert answer.key
-        assert all(compare_answers(form, answer) == "correct" for form in (answer.surface, *answer.aliases))
 
 
 @pytest.mark.parametrize(
@@ -170,49 +161,12 @@ def test_text_is_compared_whole_and_folded(given_, reference, verdict):
     assert compare_answers(given_, typed(reference)) == verdict
 
 
-@given(DATES)
-def test_every_rendering_of_a_date_is_right(date):
-    answer = make_answer(render_date(date)[0], date)
-    assert {compare_answers(form, answer) for form in render_date(date)} == {"correct"}
-
-
-@given(DATES, DATES)
-def test_another_date_is_never_right(date, other):
-    assume(date != other)
-    answer = make_answer(render_date(date)[0], date)
-    assert "correct" not in {compare_answers(form, answer) for form in render_date(other)}
-
-
-@given(VALUES, UNITS)
-def test_every_rendering_of_a_number_is_right(value, unit):
-    number = make_number(value, unit)
-    answer = make_answer(render_number(number)[0], number)
-    assert {compare_answers(form, answer) for form in render_number(number)} == {"correct"}
-
-
 @given(VALUES, VALUES, UNITS, UNITS)
 def test_a_changed_number_is_never_right(value, other, unit, other_unit):
     assume(value != other)
     answer = make_answer(render_number(make_number(value, unit))[0], make_number(value, unit))
     wrong = render_number(make_number(other, other_unit))
     assert "correct" not in {compare_answers(form, answer) for form in wrong}
-
-
-@given(
-    st.from_regex(r"[A-Z][a-z]{2,8} [A-Z][a-z]{2,8}", fullmatch=True), st.from_regex(r"[A-Z][a-z]{2,8}", fullmatch=True)
-)
-def test_a_part_or_an_extension_of_a_name_is_never_right(name, more):
-    answer = typed(name)
-    assume(more.lower() not in name.lower())
-    assert compare_answers(f"{name} {more}", answer) != "correct"
-    assert compare_answers(name.split()[1], answer) != "correct"
-
-
-@given(st.text(max_size=80), st.text(max_size=40))
-def test_any_answer_gets_a_verdict(given_, text):
-    reference = type_answer(text, "", "opened")
-    if reference is not None:
-        assert compare_answers(given_, reference) in ("correct", "incorrect", "unscored")
 
 
 REFERENCES = st.one_of(
@@ -229,23 +183,9 @@ def test_two_references_never_contradict_one_another(first, second):
     assert verdicts != {"correct", "incorrect"}
 
 
-@given(VALUES, UNITS, st.sampled_from([-1, 1]))
-def test_one_unit_of_the_last_place_is_another_number(value, unit, step):
-    number = make_number(value, unit)
-    decimals = len(number.value.partition(".")[2])
-    beside = make_number(value + step * Decimal(1).scaleb(-decimals), unit)
-    reference = make_answer(render_number(number)[0], number)
-    assert compare_answers(render_number(beside)[0], reference) == "incorrect"
-
-
 def test_many_different_answers_are_compared_with_a_bounded_number_and_still_found_by_their_words():
     assert find_repeats(["1.5", "15", "-15"], "number") == ()
     names = [f"Ana {chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{chr(97 + n // 676)}" for n in range(5_000)]
     dates = [f"12 May {1000 + n}" for n in range(500)]
     assert find_repeats([*names, names[-1]], "name") == (Repeat(names[-1], 2),)
     assert find_repeats([*dates, dates[-1], "1000-05-12"], "date") == (Repeat(dates[0], 2), Repeat(dates[-1], 2))
-
-
-@given(st.lists(st.sampled_from(["1900", "AD 1900", "1901", "x", "X", "y"]), max_size=12))
-def test_every_attempt_counts_for_one_answer_at_most(given_answers):
-    assert sum(repeat.times for repeat in find_repeats(given_answers, "date")) <= len(given_answers)

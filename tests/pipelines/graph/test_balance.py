@@ -51,12 +51,6 @@ def test_a_relation_of_many_ends_is_drawn_as_often_as_a_rare_one():
     assert set(drawn) == {"height", "length"}
 
 
-def test_a_type_that_is_left_out_is_never_asked_for():
-    balance = Balance({"date": 1.0})
-    assert draw_first(balance, END) == {"opened": 2000}
-    assert balance.order(END[:2], 1, lambda each: 1.0) == ()
-
-
 ASKED = st.tuples(
     st.integers(0, 6), st.sampled_from(["length", "height", "span"]), st.sampled_from(["1 m", "2 m", "3 m"])
 )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.graph.branches import find_tree_problems
-from pipelines.graph.query import TYPE, Indexes, Query, Side, follow_chain, list_at_side
+from pipelines.graph.query import TYPE, Indexes, Query, Side, follow_chain
 from schemas.proofs import Branch, Constraint, Evidence, Hop, PathNode, Proof
 from tests.toy import box, build_toy_corpus
 
@@ -106,36 +106,6 @@ def test_joins_over_a_tree_find_what_enumeration_finds(world, tree):
     sets = follow_chain(ground, query, query.anchor)
     ends = {ground.corpus.page(number).title for number in sets[-1]} if len(sets) == len(query.hops) + 1 else set()
     assert ends == expected[len(query.hops)]
-
-
-@settings(max_examples=40, deadline=None)
-@given(tree=trees())
-def test_the_end_of_a_branch_is_found_without_the_chain(world, tree):
-    ground, kinds, facts = world
-    query = make_query(ground, tree)
-    for side in query.sides:
-        if side.named:
-            continue
-        own = {side.number}
-        for other in query.sides:
-            own |= {other.number} if other.host in own else set()
-        found = {ground.corpus.page(number).title for number in list_at_side(ground, query, side.number)}
-        assert found == enumerate_branch(tree, side.number, kinds, facts)
-
-
-def enumerate_branch(tree, number, kinds, facts):
-    """Return the entities that fit a branch's own branches and type, by recursion over the facts."""
-    chain, sides, _, typed = tree
-    first, names = len(chain) + 1, list(kinds)
-    _, _, named, entity = sides[number - first]
-    if named:
-        return {names[entity]}
-    ends = {name for name in names if typed.get(number, kinds[name]) == kinds[name]}
-    for place, (host, relation, *_) in enumerate(sides):
-        if host == number:
-            below = enumerate_branch(tree, first + place, kinds, facts)
-            ends = {name for name in ends if facts.get((name, relation)) in below}
-    return ends
 
 
 def make_proof(*branches):

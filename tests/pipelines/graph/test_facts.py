@@ -4,14 +4,11 @@ from pipelines.graph.facts import (
     FactIndex,
     Match,
     RelationIndex,
-    draw_nodes,
     list_periods,
     read_attributes,
     read_relations,
-    sample_nodes,
-    stem_key,
 )
-from pipelines.graph.query import match_literal, match_relation, name_relation, read_field
+from pipelines.graph.query import match_literal, match_relation, name_relation
 from pipelines.graph.values import parse_date
 from tests.pipelines.painters import add_pages, paint
 from tests.toy import box, build_toy_corpus
@@ -23,12 +20,6 @@ def name(corpus, nodes):
 
 def find_subjects(corpus, relation, title):
     return name(corpus, FactIndex(corpus).subjects_of(relation, corpus.find(title)))
-
-
-def test_subjects_are_all_pages_that_link_to_the_object_in_the_field(painters):
-    assert find_subjects(painters, "birth_place", "Ostrel") == {"Ada Brill", "Cleo Dahl", "Emil Foss"}
-    assert find_subjects(painters, "birth_place", "Pell Bridge") == set()
-    assert find_subjects(painters, "no_such_field", "Ostrel") == set()
 
 
 @pytest.mark.parametrize(
@@ -70,21 +61,6 @@ def test_the_index_holds_what_the_pages_say_one_by_one(painters, extra):
             assert list(index.subjects_of(key, target)) == fits
 
 
-def test_the_index_of_the_demo_holds_what_its_pages_say(demo_corpus, demo_ground):
-    values = sorted(set(list_values(demo_corpus)))[::10]
-    assert len(values) > 50
-    for relation, value in values:
-        nodes = demo_corpus.article_nodes()
-        fits = [node for node in nodes if match_literal(demo_corpus, node, relation, value) is Match.YES]
-        assert demo_ground.facts.holding(relation, value).tolist() == fits
-    for node in demo_corpus.article_nodes():
-        for fact in demo_corpus.facts(node):
-            stem = stem_key(fact.key)
-            if name_relation(fact.key) and fact.target not in (-1, node):
-                assert node in demo_ground.facts.subjects_of(stem, fact.target)
-                assert read_field(demo_corpus, node, stem).facts
-
-
 def list_relations(corpus, title):
     return {fact.key: corpus.page(fact.target).title for fact in read_relations(corpus, corpus.find(title))}
 
@@ -114,19 +90,6 @@ def test_every_relation_of_the_world_is_the_only_value_of_its_field_and_true(dem
             found.add((demo_corpus.page(node).title, fact.key, demo_corpus.page(fact.target).title))
     assert found <= true
     assert len(found) > 0.5 * len(true)
-
-
-def test_samples_and_draws_depend_on_the_nodes_alone(toy):
-    assert sample_nodes(toy, 1000) == list(toy.article_nodes())
-    assert len(sample_nodes(toy, 5)) < len(toy.article_nodes())
-    assert sample_nodes(toy, 5) == sample_nodes(toy, 5)
-    assert draw_nodes(range(100), 7, "a") == draw_nodes(reversed(range(100)), 7, "a")
-    assert len(draw_nodes(range(100), 7, "a")) == 7
-    assert draw_nodes(range(100), 7, "a") != draw_nodes(range(100), 7, "b")
-    drawn = draw_nodes(range(1_000_000), 10, "a")
-    assert len(drawn) == 10
-    assert drawn == sorted(drawn)
-    assert drawn[0] < 500_000 < drawn[-1]
 
 
 def test_what_sets_out_a_box_or_names_a_record_is_no_attribute(painters):

@@ -3,10 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from pipelines.graph.odds import count_odds, draw_anchors, is_countable, read_gold_share
+from pipelines.graph.odds import count_odds, is_countable, read_gold_share
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import answer_query
 from schemas.datasets import Grounding
@@ -63,11 +62,3 @@ def test_a_step_that_is_quoted_from_one_page_is_not_counted_and_its_share_is_not
 def test_where_no_anchor_has_an_answer_nothing_is_taken_for_good(rows, demo_corpus, demo_ground):
     query = make_query(demo_corpus, rows[0].proof)
     assert count_odds(demo_ground, query, "no such type", rows[0].answer.key, 5).share == 1.0
-
-
-@pytest.mark.parametrize("most", [1, 7, 299, 300, 1_000])
-def test_what_is_drawn_of_many_anchors_is_the_start_of_one_order(most):
-    nodes = np.arange(0, 4_000_000_000, 13_333_333, dtype=np.uint32)
-    whole = draw_anchors(nodes, len(nodes)).tolist()
-    assert draw_anchors(nodes, most).tolist() == whole[:most]
-    assert sorted(whole) == nodes.tolist() != whole

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.graph.propositions import list_lines, place_relations, read_clause, view_lines
+from pipelines.graph.propositions import list_lines, place_relations, view_lines
 from schemas.tasks import StatedRelation
 from tests.toy import build_toy_corpus
 
@@ -96,22 +96,6 @@ def test_of_one_relation_with_two_objects_none_is_single(corpus):
 def test_what_has_several_objects_or_may_change_is_no_step(corpus, only, lasting):
     (found,) = place(corpus, DESIGNED, only=only, lasting=lasting)
     assert not found.single
-
-
-def test_the_blank_of_every_quotation_is_filled_again_by_its_object_alone(corpus):
-    words = "The hall opened on 4 May 1871, cost 3,000 crowns and is named after Otto Lang"
-    stated = [{"sentence": 3, "object": "value", "value": value, "relation": "cost", "words": words}
-              for value in ("4 May 1871", "3,000", "Otto Lang")]  # fmt: skip
-    for found in place(corpus, DESIGNED, *stated):
-        (again,) = read_clause(corpus, found.node, found.clause.text, found.relation, ())
-        assert (again.answer, again.fact.target) == (found.answer, found.target)
-        assert corpus.text(found.node)[again.fact.start : again.fact.end].startswith(("It was", "The hall"))
-
-
-def test_a_quotation_with_masked_names_is_found_by_those_names_alone(corpus):
-    node = corpus.find("Kelm Hall")
-    assert read_clause(corpus, node, "[…] is a concert hall in ____", "location", ("Kelm Hall",))
-    assert read_clause(corpus, node, "[…] is a concert hall in ____", "location", ()) == ()
 
 
 def test_a_gloss_means_a_field_only_where_its_object_is_of_that_kind(corpus):

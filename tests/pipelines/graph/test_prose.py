@@ -43,13 +43,6 @@ def test_the_first_sentence_leads_and_a_junior_does_not_end_it():
     assert [sentence.lead for sentence in cut][-1] is False
 
 
-@given(st.text(alphabet="ab .{}[]|<>\n'=*!", max_size=200))
-def test_any_wikitext_gives_spans_in_order(page):
-    spans = [(sentence.start, sentence.end) for sentence in read_prose(page)]
-    assert spans == sorted(spans)
-    assert all(0 <= start < end <= len(page) for start, end in spans)
-
-
 CLAUSE_PAGE = (
     "It is old. The money for the bridge came from the banker [[Hans Oder|Oder]], of the old town of Kelm. It stands."
 )
@@ -120,8 +113,3 @@ def test_a_writer_sees_kinds_in_place_of_other_names_dates_and_numbers(tmp_path,
     hop = make_hop(corpus, 1, (corpus.find("Orsa Bridge"), corpus.find("Hans Oder")), "mentions", ())
     assert generalise_clause(corpus, hop) == seen
     assert hop.clause.replace(BLANK, "Hans Oder") == plain_text(sentence)
-
-
-def test_a_hop_along_a_relation_has_no_clause_to_generalise(toy):
-    hop = make_hop(toy, 1, (toy.find("Kelm Bridge"), toy.find("Mira Tolland")), "architect", ())
-    assert generalise_clause(toy, hop) == ""

@@ -51,11 +51,6 @@ def test_a_country_a_year_or_a_language_is_generic_by_noun_or_title(ground, titl
     assert is_generic(ground.corpus, find(ground.corpus, title))
 
 
-@pytest.mark.parametrize("title", ["Mira Tolland", "Hallow Creek", "Bridge 1"])
-def test_a_particular_thing_is_not_generic(ground, title):
-    assert not is_generic(ground.corpus, find(ground.corpus, title))
-
-
 def test_a_hop_that_few_share_rates_above_one_that_many_share(ground):
     bridge, architect, country = (find(ground.corpus, title) for title in ("Bridge 1", "Mira Tolland", "Valdonia"))
     rates = rate_hop(ground, bridge, "architect", architect), rate_hop(ground, bridge, "country", country)
@@ -77,15 +72,6 @@ def test_a_person_asks_for_a_founder_before_a_length_and_for_neither_a_code_nor_
     assert rates == sorted(rates, reverse=True)
     assert rates[0] == 1.0
     assert rates[3] < 0.1
-
-
-def test_a_key_that_the_table_does_not_know_counts_by_the_pages_that_have_it(ground):
-    assert 0.2 < rate_attribute(ground, "bridge", "obscure_trait") < 0.5
-    assert rate_attribute(ground, "bridge", "never_seen") == 0
-
-
-def test_the_measures_of_a_generic_thing_are_asked_for_less(ground):
-    assert rate_attribute(ground, "country", "area") < rate_attribute(ground, "lake", "area") / 2
 
 
 def test_all_articles_at_once_give_what_each_gives(ground, demo_corpus):

@@ -127,16 +127,6 @@ def test_the_parts_of_a_slice_hold_each_of_its_items_once_and_no_other(part, num
         assert held == holds(part, number, statements, sitelinks)
 
 
-@given(st.builds(Slice, st.just("Q100"), SPANS, SPANS), st.randoms())
-def test_dividing_comes_to_an_end(part, random):
-    for _ in range(100):
-        parts = part.divide()
-        if not parts:
-            return
-        part = random.choice(parts)
-    raise AssertionError(f"{part} can still be divided")
-
-
 def select(store: Store, part: Slice, limit: int = 1000) -> list[tuple[str, ...]]:
     rows = store.query(part.render(SITE, limit))
     names = ("item", "sitelinks", "statements", "identifiers", "title")

@@ -2,26 +2,23 @@
 
 import hashlib
 import json
-import re
 
 import pytest
 
 from pipelines.agent.observations import Shown, render_hits, render_page
-from pipelines.errors import CorruptInput, GateNotMet
+from pipelines.errors import GateNotMet
 from pipelines.release.card import (
     NOBODY,
     PARTS,
     credit_page,
     list_credits,
-    list_shown_pages,
     read_prose,
     render_credits,
-    shorten_value,
 )
-from pipelines.release.making import Example, name_picture
+from pipelines.release.making import Example
 from pipelines.release.manifest import ArticleRights
 from pipelines.release.publish import DATASETS, publish_releases
-from schemas.datasets import Observation, ReleaseEntry, Step, Trajectory
+from schemas.datasets import Observation, Step
 from schemas.manifest import ModelEntry
 from schemas.proofs import Branch
 from tests.pipelines.release.builders import (
@@ -76,11 +73,6 @@ def test_a_changed_picture_says_what_was_done_to_it_in_order(tmp_path):
     }
 
 
-def test_a_tab_in_an_author_cannot_add_a_column(tmp_path):
-    question = make_question(1, make_picture(tmp_path, 1, author="A\tB\nC"))
-    assert all(line.count("\t") == 7 for line in render_credits(credit(question)).splitlines())
-
-
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@"])
 def test_no_cell_is_a_formula_in_a_spreadsheet(tmp_path, start):
     question = make_question(1, make_picture(tmp_path, 1, author=f"{start}HYPERLINK(1)"))
@@ -99,11 +91,6 @@ def test_an_address_that_a_browser_would_run_is_not_released(tmp_path, url, fiel
         credit(question)
 
 
-def test_a_corpus_without_address_cannot_be_credited(tmp_path):
-    with pytest.raises(GateNotMet, match="base_url"):
-        credit(make_question(1, make_picture(tmp_path, 1)), base="")
-
-
 def test_croissant_names_the_real_files_and_digests(folder):
     document = json.loads((folder / "croissant.json").read_text())
     assert document["conformsTo"] == "http://mlcommons.org/croissant/1.1"
@@ -118,18 +105,6 @@ def test_every_dataset_has_all_parts_of_its_prose(dataset):
     prose = read_prose(dataset)
     assert sorted(prose.parts) == sorted(PARTS)
     assert "[More" not in prose.text
-
-
-def test_the_cards_example_shows_no_bytes():
-    assert shorten_value({"image": {"bytes": b"abc"}, "long": list(range(9))}) == {
-        "image": {"bytes": "(3 bytes)"},
-        "long": [0, 1, 2, 3, 4, 5, "(3 more)"],
-    }
-
-
-def test_a_picture_name_cannot_leave_the_store(tmp_path):
-    with pytest.raises(CorruptInput, match="not a name"):
-        name_picture(make_picture(tmp_path, 1).model_copy(update={"extension": "/../x"}))
 
 
 def show(tool, text, ok=True):
@@ -156,29 +131,10 @@ def test_every_page_that_an_observation_shows_is_credited(tmp_path):
     ]
 
 
-def test_pages_that_were_not_shown_are_not_credited(tmp_path):
-    page = render_page(Shown(f"{BASE}Kelm", "Kelm", "a bridge"), 50)
-    assert list_read(tmp_path, show("visit", page, ok=False), show("crop", "img_2 is cut out")) == []
-
-
 def test_a_page_of_another_site_has_no_known_licence(tmp_path):
     page = render_page(Shown("https://other.example/Kelm", "Kelm", "a bridge"), 50)
     with pytest.raises(GateNotMet, match=r"other\.example"):
         list_read(tmp_path, show("visit", page))
-
-
-def test_every_page_shown_in_the_demo_is_credited(demo):
-    lines = (demo.release("sft") / "ATTRIBUTION.tsv").read_text("utf-8").splitlines()
-    credited = {line.split("\t")[1] for line in lines}
-    released = {entry.trajectory_id for entry in demo.rows("releases", ReleaseEntry) if entry.dataset == "sft"}
-    shown = {
-        page.title
-        for trajectory in demo.rows("trajectories", Trajectory)
-        if trajectory.record_id in released
-        for page in list_shown_pages(trajectory)
-    }
-    assert len(shown) > 3
-    assert shown <= credited
 
 
 def test_a_card_speaks_of_an_invented_wiki_and_of_scripted_players_as_such(folder):
@@ -214,16 +170,6 @@ def test_pages_that_state_the_branches_of_a_tree_are_credited(tmp_path):
     assert added == {"Lund Hall", "Marn Tower"}
 
 
-def test_a_release_of_an_invented_wiki_credits_and_cites_nobody_real(demo):
-    told = 0
-    for dataset in ("sft", "rl", "vqa"):
-        for path in sorted(demo.release(dataset).rglob("*")):
-            if path.suffix in (".md", ".json", ".tsv"):
-                assert not re.search(r"wikimedia\.org|wikipedia\.org|Wikipedia contributors", path.read_text())
-                told += path.name == "ATTRIBUTION.tsv"
-    assert told == 3
-
-
 PAGE = Shown("https://herald.test/1", "Crowds at Kelm Bridge", "")
 RIGHTS = ArticleRights(licence="CC BY 4.0", licence_url="https://creativecommons.org/licenses/by/4.0/")
 
@@ -232,10 +178,3 @@ def test_an_article_is_credited_to_its_host_under_the_operators_licence():
     credit = credit_page("page", PAGE, BASE, "c", articles=RIGHTS)
     assert (credit.author, credit.licence, credit.url) == ("herald.test", "CC BY 4.0", PAGE.url)
     assert credit_page("page", Shown("https://a.example/1", "t", ""), BASE, "c", articles=RIGHTS).author == NOBODY
-
-
-@pytest.mark.parametrize("rights", [None, ArticleRights(licence=" ", licence_url="")])
-def test_without_a_licence_an_article_is_released_only_where_that_is_allowed(rights):
-    with pytest.raises(GateNotMet, match=r"news\.licence"):
-        credit_page("page-read", PAGE, BASE, "c", articles=rights)
-    assert credit_page("page-read", PAGE, BASE, "c", True, rights).licence == "unknown"

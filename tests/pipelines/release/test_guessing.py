@@ -15,11 +15,8 @@ from pipelines.release.guessing import (
     check_guessability,
     count_right,
     measure_guessability,
-    read_asked,
 )
-from pipelines.release.making import Example, make_proof_row
 from pipelines.release.wording import QuestionWords
-from schemas.datasets import ReleaseEntry
 from tests.pipelines.release.builders import make_question
 
 
@@ -114,12 +111,6 @@ def test_one_question_over_its_gold_share_is_enough_and_what_is_not_measured_is_
     rows = [ask(number, f"name {number}", split="test", gold=share) for number, share in enumerate(shares)]
     row = measure_guessability(rows, ReleasesConfig())["without the picture, test"]
     assert (row["verdict"], row["over"], row["not measured"]) == (verdict, over, sum(each is None for each in shares))
-
-
-def test_a_row_of_the_proofs_is_measured_as_its_question_is():
-    question = make_question(3, None, "eval")
-    entry = ReleaseEntry(record_id="e", parent_id=question.record_id, dataset="vqa", split="test", trajectory_id="")
-    assert read_asked(make_proof_row(Example(entry, question, None))) == read_asked(question)
 
 
 def test_evaluation_is_not_guessed_by_answers_that_are_rare_beside_training():

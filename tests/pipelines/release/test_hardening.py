@@ -8,14 +8,12 @@ from pydantic import ValidationError
 
 from pipelines.config.disclosure import disclose_settings
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.errors import ConfigError
-from pipelines.release.manifest import make_release_manifest, read_release_manifest
+from pipelines.release.manifest import make_release_manifest
 from pipelines.release.publish import publish_releases
-from pipelines.release.verify.origin import describe_settings, read_settings
+from pipelines.release.verify.origin import read_settings
 from pipelines.release.verify.replaying import look_alike
 from schemas.manifest import FileEntry
 from tests.pipelines.release.builders import make_context
-from tests.pipelines.release.tampering import edit_manifest
 
 TOLD, UNTOLD = disclose_settings(make_config(read_recipe("demo"), ()))
 
@@ -30,11 +28,6 @@ def test_a_setting_that_is_left_out_is_a_problem(name):
     cut = [{key: value for key, value in each.items() if key != name} for each in (TOLD, UNTOLD)]
     (problem,) = read_settings(make_manifest(*cut))[1]
     assert f"{name} is missing; it was made by synth at commit abc123" in problem.what
-
-
-def test_a_setting_that_is_not_told_is_named_where_it_departs_from_the_recipe():
-    (told,) = describe_settings(make_manifest(TOLD, UNTOLD | {"prompts": "0" * 64})) or ("",)
-    assert told.endswith("settings that are not told and depart from the recipe demo: prompts")
 
 
 @pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "data/../../x", "a\\b", "a\0b", "", ".", "a//b"])
@@ -61,9 +54,3 @@ def save(image, kind):
 @pytest.fixture
 def folder(tmp_path, material, context):
     return publish_releases(tmp_path, *material, context)[0].path
-
-
-def test_another_layout_is_refused(folder):
-    edit_manifest(schema_version=99)(folder)
-    with pytest.raises(ConfigError, match="its layout is 99"):
-        read_release_manifest(folder)

@@ -9,7 +9,6 @@ from pipelines.agent.cascade import list_left_out
 from pipelines.checks.limits import Limits
 from pipelines.config.disclosure import read_sections
 from pipelines.config.settings import ReleasesConfig, TrajectoriesConfig
-from pipelines.errors import GateNotMet
 from pipelines.graph.answers import type_reference
 from pipelines.graph.proofs import NO_PROOF, make_question_id
 from pipelines.ids import make_record_id
@@ -110,19 +109,6 @@ def test_rows_from_outside_are_counted_apart_and_never_as_proved(mixed, demo_gro
     assert "no proof: from the pool elsewhere, CC BY 4.0" in report.claims
 
 
-def test_a_row_from_outside_says_so(mixed):
-    rows = pq.read_table(mixed["vqa"] / "data").to_pylist()
-    foreign = [row for row in rows if row["pool"]]
-    assert {row["pool"] for row in foreign} == {"elsewhere"}
-    assert {row["standing"] for row in foreign} <= {"solved", "unproved"}
-    assert all((row["chain"], row["anchor_type"], row["hops"], row["n_img"]) == ([], "", 0, None) for row in foreign)
-    assert all(row["chain"] and row["standing"] != "unproved" for row in rows if not row["pool"])
-    told = {row["id"]: row["left_out"] for row in pq.read_table(mixed["sft"] / "data").to_pylist()}
-    assert Counter(map(tuple, told.values())).keys() == {(), ("memory-jump", "path-not-covered")}
-    lines = (mixed["vqa"] / "ATTRIBUTION.tsv").read_text().splitlines()
-    assert sum(line.startswith("question\t") for line in lines) == len(foreign)
-
-
 def test_the_card_and_the_report_count_them(mixed):
     count = sum(bool(row["pool"]) for row in pq.read_table(mixed["vqa"] / "data", columns=["pool"]).to_pylist())
     card = (mixed["vqa"] / "README.md").read_text()
@@ -190,16 +176,6 @@ def test_what_can_be_told_without_a_proof_is_checked(demo, demo_corpus, demo_gro
     report = verify_release(folder, demo_ground)
     assert not report.passed
     assert any(expected in problem.what for problem in report.problems), report.problems[:5]
-
-
-def test_a_question_of_unknown_licence_is_not_released_unless_it_may_be(demo, demo_corpus, tmp_path):
-    nobody = ORIGIN.model_copy(update={"licence": "unknown"})
-    for name in ("closed", "open"):
-        (tmp_path / name).mkdir()
-    with pytest.raises(GateNotMet, match="has no licence"):
-        publish(demo, tmp_path / "closed", demo_corpus, nobody)
-    folder = publish(demo, tmp_path / "open", demo_corpus, nobody, unknown_licences=True)["vqa"]
-    assert any("\tunknown\t" in line for line in (folder / "ATTRIBUTION.tsv").read_text().splitlines())
 
 
 def test_only_a_rollout_without_a_path_is_spared_its_checks(demo):

@@ -13,7 +13,6 @@ from schemas.datasets import Enhancement
 from tests.pipelines.release.builders import make_trial
 
 DEGRADATIONS = ("blur", "downsample", "perspective")
-READ = ("Visitors", "Centre", "Open")
 
 
 class OtherWiki:
@@ -77,18 +76,9 @@ def try_otherwise(proof, **changes):
     return change(proof, trial=change(proof.trial, **changes))
 
 
-def test_a_picture_as_it_was_found_has_no_problem(demo_ground, plain):
-    assert find(demo_ground, plain) == []
-
-
 @pytest.mark.parametrize("degradation", DEGRADATIONS)
 def test_a_degraded_picture_has_no_problem(demo_ground, degraded, degradation):
     assert find(demo_ground, degraded[degradation]) == []
-
-
-def test_an_encoders_margin_takes_the_place_of_the_metadatas_points(demo_ground, plain):
-    seen = tell(plain, ranker="clip", score=0.31, margin=0.04, distractors=20, over_threshold=True)
-    assert find(demo_ground, seen) == []
 
 
 CHOICES = {
@@ -153,16 +143,6 @@ def test_a_degraded_picture_passed_off_as_the_original_is_another_than_the_ancho
     assert any("sha256 of the anchor's picture" in problem for problem in find(demo_ground, bare))
 
 
-def test_the_original_of_a_degraded_picture_is_the_anchors(demo_ground, degraded):
-    forged = change(degraded["blur"], original=change(degraded["blur"].original, sha256="0" * 64))
-    assert any("sha256 of the anchor's picture" in problem for problem in find(demo_ground, forged))
-
-
-def test_words_are_the_test_of_a_picture_in_which_some_were_read(demo_ground, degraded):
-    read = tell(try_otherwise(degraded["blur"], test="text"), text=READ)
-    assert find(demo_ground, read) == []
-
-
 def test_a_picture_from_the_article_has_to_stand_in_it(demo_corpus, plain):
     """An article that leads with another picture, or with none, and shows this one further down, or nowhere."""
     elsewhere = tell(plain, source="page")
@@ -183,15 +163,6 @@ def test_of_a_picture_that_a_search_found_licence_and_words_are_checked(demo_gro
     assert any("picture-not-free" in problem for problem in find(demo_ground, unfree))
     named = change(found, picture=change(found.picture, file=f"{plain.proof.nodes[1].title}.jpg"))
     assert any("file-leak" in problem for problem in find(demo_ground, named))
-
-
-def test_a_fetched_picture_is_held_only_to_what_the_corpus_knows_of_it(demo_corpus, plain):
-    known = Indexes(OtherWiki(demo_corpus, path="", sha256="", url="https://pictures.example/a.jpg", phash=""))
-    forged = change(plain, picture=change(plain.picture, author="Forger"))
-    assert find(known, change(plain, picture=change(plain.picture, sha256="a" * 64))) == []
-    assert any("author of the anchor's picture" in problem for problem in find(known, forged))
-    unknown = Indexes(OtherWiki(demo_corpus, path="", sha256="", author="", licence="", url=""))
-    assert find(unknown, plain) == []
 
 
 def test_a_question_without_picture_is_refused_where_the_anchor_has_one(demo_ground, plain):

@@ -8,13 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from pipelines.cli.pushing import check_approval
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
-from pipelines.ids import digest_file
-from pipelines.release.manifest import check_release_files, list_inventions, read_release_manifest
 from pipelines.release.publish import publish_releases
-from pipelines.release.push import PushOptions, carry_out, plan_push
-from schemas.manifest import ModelEntry
+from pipelines.release.push import PushOptions, plan_push
 from tests.chaos.driving import call_here
 from tests.pipelines.release.builders import make_context
 from tests.pipelines.release.hub import FakeHub, push_release
@@ -69,23 +65,6 @@ def test_a_push_is_one_commit_and_a_tag(folder, make_hub):
     assert hub.private
 
 
-def test_commit_tag_and_record_name_the_manifests_digest(folder, make_hub):
-    hub, root = make_hub(), digest_file(folder / "manifest.json")
-    receipt = push_release(folder, REPO, hub)
-    assert receipt.root == root
-    assert hub.messages == [hub.told[receipt.tag]] == [f"rl {folder.name}\n\nroot sha256:{root}"]
-    assert json.loads(hub.files["data/synth.json"])["datasets"]["rl"]["root"] == root
-
-
-def test_pushing_again_sends_nothing(folder, make_hub):
-    hub = make_hub()
-    first = push_release(folder, REPO, hub)
-    plan = plan_push(folder, REPO, hub)
-    assert (plan.done, plan.changes, plan.tagged) == (True, (), first.commit)
-    assert push_release(folder, REPO, hub).commit == first.commit
-    assert len(hub.messages) == 1
-
-
 def test_a_push_that_died_before_its_tag_is_tagged_by_the_next(folder, make_hub):
     hub = make_hub()
     first = push_release(folder, REPO, hub)
@@ -93,13 +72,6 @@ def test_a_push_that_died_before_its_tag_is_tagged_by_the_next(folder, make_hub)
     assert push_release(folder, REPO, hub).commit == first.commit
     assert hub.tags == {first.tag: first.commit}
     assert len(hub.messages) == 1
-
-
-def test_a_clone_holds_the_release_as_it_was_published(folder, make_hub, tmp_path):
-    hub = make_hub()
-    push_release(folder, REPO, hub)
-    clone = hub.write(tmp_path / "clone")
-    assert check_release_files(clone / "data" / "rl").version == folder.name
 
 
 def test_a_new_version_sends_what_changed_and_removes_what_is_gone(releases, later, make_hub):
@@ -116,20 +88,6 @@ def test_a_new_version_sends_what_changed_and_removes_what_is_gone(releases, lat
     assert {change.state for change in plan.changes} == {"changed"}
     assert hub.files["notes.md"] == b"mine"
     assert len(hub.tags) == 2
-
-
-def test_shards_of_an_older_version_are_deleted(folder, make_hub):
-    hub = make_hub()
-    push_release(folder, REPO, hub)
-    record = json.loads(hub.files["data/synth.json"])
-    files = record["datasets"]["rl"]["files"]
-    stale, shard = "data/rl/data/train-00000-of-00009.parquet", "data/rl/data/train-00000-of-00001.parquet"
-    files[stale] = files[shard]
-    hub.change(**{stale: hub.files[shard], "data/synth.json": json.dumps(record).encode()})
-    states = {change.path: change.state for change in plan_push(folder, REPO, hub).changes}
-    assert states[stale] == "deleted"
-    push_release(folder, REPO, hub)
-    assert stale not in hub.files
 
 
 def test_a_viewer_previews_every_config_and_split_of_several_datasets_in_one_repository(
@@ -243,21 +201,6 @@ def test_invented_data_are_made_public_only_on_purpose(folder, make_hub):
     assert not new.private
 
 
-def test_a_real_wiki_and_models_behind_servers_are_no_inventions(folder):
-    manifest = read_release_manifest(folder)
-    served = ModelEntry(role="writer", name="m", revision="openai@3:m:r1", sampling={})
-    real = {"base_url": "https://en.wikipedia.org/wiki/", "models": (served,)}
-    assert list_inventions(manifest.model_copy(update=real)) == []
-    assert len(list_inventions(manifest.model_copy(update={"models": (served,)}))) == 1
-    assert len(list_inventions(manifest.model_copy(update={"base_url": real["base_url"]}))) == 1
-
-
-def test_a_private_repository_is_not_made_public_by_the_way(folder, make_hub):
-    hub = make_hub({"secret.md": b"x"})
-    with pytest.raises(ConfigError, match="exists and is private"):
-        push_release(folder, REPO, hub, PushOptions(public=True, toy=True))
-
-
 def test_a_file_lost_on_the_way_is_noticed_and_not_tagged(folder, make_hub):
     hub = make_hub(lose="README.md")
     with pytest.raises(GateNotMet, match=r"README\.md is missing"):
@@ -288,17 +231,6 @@ def test_a_changed_folder_is_not_pushed(folder, make_hub):
     assert not hub.messages
 
 
-@pytest.mark.parametrize("repo", ["name", "a/b/c", "/b"])
-def test_a_repository_needs_an_owner_and_a_name(folder, repo, make_hub):
-    with pytest.raises(ConfigError, match="org/name"):
-        push_release(folder, repo, make_hub())
-
-
-def test_a_name_that_the_hub_does_not_allow_is_our_mistake(folder):
-    with pytest.raises(ConfigError, match="push to a b/c"):
-        push_release(folder, "a b/c")
-
-
 @pytest.fixture
 def hub_at_home(make_hub, monkeypatch):
     hub = make_hub({"notes.md": b"mine"})
@@ -319,15 +251,6 @@ def test_the_command_shows_a_plan_and_sends_nothing_without_leave(folder, hub_at
     assert json.loads(call_here(capsys, "push", folder, "--repo", REPO, "--dry-run", "--json").out)["kept"] == 2
 
 
-def test_the_command_sends_and_prints_the_address(folder, hub_at_home, capsys):
-    sent = call_here(capsys, "push", folder, "--repo", REPO, "--yes")
-    assert sent.code == 0
-    assert f"https://hub.example/datasets/org/name: commit {hub_at_home.head} v{folder.name}" in sent.out
-    again = call_here(capsys, "push", folder, "--repo", REPO)
-    assert again.code == 0
-    assert "Nothing to send" in again.out
-
-
 def test_the_command_pushes_several_releases_into_one_repository(releases, hub_at_home, capsys):
     both = (releases["sft"], releases["rl"], "--repo", REPO)
     planned = call_here(capsys, "push", *both, "--json")
@@ -340,41 +263,3 @@ def test_the_command_pushes_several_releases_into_one_repository(releases, hub_a
     assert [entry["config_name"] for entry in front["configs"]] == ["sft", "sft-proofs", "rl", "rl-proofs"]
     assert hub_at_home.files["notes.md"] == b"mine"
     assert call_here(capsys, "push", *both).out.count("Nothing to send") == 2
-
-
-def test_of_several_releases_none_is_sent_where_one_cannot_be(releases, later, hub_at_home, capsys):
-    hub_at_home.change(**{"data/rl/quality.md": b"theirs"})
-    for more, told in (
-        ((releases["rl"],), "not as a push left it"),
-        ((later["sft"],), "two releases of sft"),
-        ((releases["vqa"], "--pr"), "--pr takes one release"),
-    ):
-        refused = call_here(capsys, "push", releases["sft"], *more, "--repo", REPO, "--yes")
-        assert refused.code == 2
-        assert told in refused.err
-    assert not hub_at_home.messages
-
-
-def test_an_error_amid_several_releases_leaves_the_receipts_of_those_that_were_sent(
-    releases, hub_at_home, capsys, monkeypatch
-):
-    def carry_out_sft(plan):
-        if plan.dataset != "sft":
-            raise Unavailable("push: the hub is away")
-        return carry_out(plan)
-
-    monkeypatch.setattr("pipelines.cli.pushing.carry_out", carry_out_sft)
-    sent = call_here(capsys, "push", releases["sft"], releases["rl"], "--repo", REPO, "--yes", "--json")
-    assert sent.code == 3
-    receipt, plan = json.loads(sent.out)
-    assert receipt["commit"] == hub_at_home.head
-    assert plan["dataset"] == "rl"
-    assert "commit" not in plan
-
-
-def test_who_says_no_is_heard():
-    asked = []
-    with pytest.raises(ConfigError, match="nothing was sent"):
-        check_approval(REPO, False, lambda question: bool(asked.append(question)))
-    assert asked == ["Send this to org/name?"]
-    check_approval(REPO, False, lambda question: True)

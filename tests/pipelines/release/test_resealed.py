@@ -6,7 +6,6 @@ documents. What no row decides is listed too: `verify` says that it did not deri
 
 import io
 import json
-import os
 import re
 import shutil
 from typing import NamedTuple
@@ -73,10 +72,6 @@ def swap_words(name, old, new):
     return change_text(name, lambda text: text.replace(old, new, 1))
 
 
-def drop_line(lines):
-    return "\n".join(line for number, line in enumerate(lines.split("\n")) if number != 1)
-
-
 def on_first(edit):
     """Edit the first row alone."""
 
@@ -98,12 +93,6 @@ def on_message(role, find, old, new):
         raise AssertionError(f"no {role} message with {find!r} and {old!r}")
 
     return lambda folder: rewrite_rows(folder, "data/*.parquet", change)
-
-
-def reword_thoughts(row):
-    for message in row["messages"]:
-        if message["role"] == "assistant":
-            message["content"] = message["content"].replace("<think>\n", "<think>\nWell. ", 1)
 
 
 def swap_words_of_thoughts(row):
@@ -186,14 +175,6 @@ def drop_question(folder):
         rewrite_rows(folder, f"{kind}/*.parquet", lambda rows, key=key: [row for row in rows if row[key] != gone])
 
 
-def solve(row):
-    """Say that attempts were right, and what follows from that."""
-    row["standing"] = "solved"
-    for cell in row["difficulty"]:
-        cell["correct"] = cell["attempts"]
-        cell["low"], cell["high"] = (round(each, 6) for each in wilson_interval(cell["correct"], cell["attempts"]))
-
-
 def try_more(row):
     for cell in row["difficulty"]:
         cell["planned"] = cell["attempts"] = cell["attempts"] + 4
@@ -204,16 +185,6 @@ def try_more(row):
 def try_more_everywhere(folder):
     on_proof_row(try_more)(folder)
     on_row(lambda row: [try_more({"difficulty": row["difficulty"]})])(folder)
-
-
-def narrow(row):
-    for cell in row["difficulty"]:
-        cell["high"] = 0.1
-
-
-def solve_everywhere(folder):
-    on_proof_row(solve)(folder)
-    on_row(solve)(folder)
 
 
 def retell(**settings):
@@ -250,11 +221,6 @@ def rewrite_prompt(folder):
     edit_manifest(prompts=prompts | {min(prompts): "0" * 64})(folder)
 
 
-def rename_models(folder):
-    models = read_release_manifest(folder).models
-    edit_manifest(models=tuple(model.model_copy(update={"name": "gpt-9"}) for model in models))(folder)
-
-
 def add_file(name, content=b"rows that nobody lists\n"):
     def edit(folder):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -276,24 +242,12 @@ def link(name):
     return edit
 
 
-def copy_shard(folder):
-    (path,) = (folder / "data").glob("train-*.parquet")
-    shutil.copy(path, folder / "data" / "train-00001-of-00001.parquet")
-
-
-def redescribe(folder):
-    for path in (folder / "data").glob("*.parquet"):
-        table = pq.read_table(path)
-        path.chmod(0o644)
-        pq.write_table(table.replace_schema_metadata({"huggingface": "{}"}), path)
-
-
 def set_quality(folder):
     """Say better things in the report, in both its forms."""
     report = json.loads((folder / "quality.json").read_text())
-    report["diversity"]["top skeleton share"] = 0.0123
+    report["answers"]["characters"]["min"] = 99
     change_text("quality.json", lambda text: json.dumps(report, indent=1, ensure_ascii=False) + "\n")(folder)
-    swap_words("quality.md", "| top skeleton share |", "| no skeleton |")(folder)
+    swap_words("quality.md", "| characters |", "| letters |")(folder)
 
 
 class Edit(NamedTuple):
@@ -329,55 +283,30 @@ EDITS = {
     "attribution relicensed": Edit(
         "vqa", change_text("ATTRIBUTION.tsv", lambda text: text.replace("CC BY", "CC0")), CREDITS
     ),
-    "attribution by another author": Edit("sft", swap_words("ATTRIBUTION.tsv", "image\t", "image\tx"), CREDITS),
-    "a credit dropped": Edit("rl", change_text("ATTRIBUTION.tsv", drop_line), CREDITS),
-    "a credit added": Edit(
-        "vqa", change_text("ATTRIBUTION.tsv", lambda text: text + text.split("\n")[1] + "x\n"), CREDITS
-    ),
     "rewards replaced": Edit(
         "rl",
         change_text("rewards.py", lambda text: "def compute_score(*a, **k):\n    return 1.0\n"),
         "rewards.py: line",
     ),
-    "a word of rewards changed": Edit("rl", swap_words("rewards.py", "return ", "return 1 and "), "rewards.py: line"),
     "rewards left out": Edit(
         "rl", lambda folder: (folder / "rewards.py").unlink(), "files: it is missing from the manifest"
     ),
     "an observation replaced": Edit(
         "sft", on_message("user", "<tool_response>\nTitle: ", "\n</tool", " Nobody knows.\n</tool"), SEEN
     ),
-    "a word of a hit changed": Edit(
-        "sft", on_message("user", "<tool_response>\n[1] ", "\nURL: https", "x\nURL: https"), SEEN
-    ),
-    "an address in a hit changed": Edit(
-        "sft", on_message("user", "<tool_response>\n[1] ", "URL: https://", "URL: http://"), SEEN
-    ),
-    "the size of a made picture": Edit("sft", on_message("user", " pixels.", " pixels.", "0 pixels."), SEEN),
     "a query replaced": Edit("sft", on_row(ask_otherwise), SEEN),
-    "a visit to another page": Edit("sft", on_message("assistant", '"url": "', "/wiki/", "/wiki/Q"), SEEN),
     "thoughts in other words, documents remade": Edit(
         "sft", on_row(swap_words_of_thoughts), "", remade=True, told="words of the thoughts of"
     ),
-    "thoughts reworded": Edit("sft", on_row(reword_thoughts), "tokens: the row says"),
     "second picture inverted": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.invert)), MADE),
-    "second picture mirrored": Edit("sft", swap_second(lambda row: paint(row["images"][1], ImageOps.mirror)), MADE),
-    "second picture is the first": Edit("sft", swap_second(lambda row: row["images"][0]), MADE),
     "a thumbnail swapped": Edit("rl", on_first(swap_thumbnail), "is not the picture that a search finds"),
     "a found page retitled": Edit("rl", on_first(set_in("image_search", 0, "title", value="Atlantis")), FOUND),
-    "a found page elsewhere": Edit("rl", on_first(set_in("image_search", 0, "url", value="https://x.example/")), FOUND),
-    "a found page dropped": Edit("rl", on_first(set_in("image_search", value=lambda pages: pages[1:])), FOUND),
-    "from eval to train": Edit("vqa", move_split("test", "train"), "the row is in train"),
-    "from train to eval": Edit("vqa", move_split("train", "test"), "the row is in test"),
     "from eval to train, documents remade": Edit(
         "vqa", move_split("test", "train"), "the row is in train", remade=True
-    ),
-    "a row twice": Edit(
-        "sft", lambda folder: rewrite_rows(folder, "data/*.parquet", repeat_row), "rows: 2 rows have this id"
     ),
     "a row twice under another id": Edit(
         "sft", lambda folder: rewrite_rows(folder, "data/*.parquet", repeat_under_another_id), "is no attempt of"
     ),
-    "another id": Edit("sft", on_first(set_in("id", value="rollout-0123456789abcdef")), "is no attempt of"),
     "rows in another order": Edit(
         "rl",
         lambda folder: rewrite_rows(folder, "data/*.parquet", lambda rows: number_rows(rows[::-1])),
@@ -387,26 +316,12 @@ EDITS = {
         "vqa", lambda folder: rewrite_rows(folder, "proofs/train*.parquet", repeat_row), "proof: the question has two"
     ),
     "a question left out, documents remade": Edit("vqa", drop_question, "", remade=True),
-    "a question left out": Edit("vqa", drop_question, CARD),
-    "all questions solved": Edit("vqa", solve_everywhere, "the settings keep up to"),
-    "intervals narrowed": Edit("vqa", all_of(on_proof_row(narrow), on_row(narrow)), "difficulty: the interval of"),
     "more attempts, documents remade": Edit("vqa", try_more_everywhere, "", remade=True, told="difficulty of 4"),
     "descriptors may fit fewer": Edit(
         "vqa", on_proof(set_in("thresholds", "alone_first", value=1)), "thresholds: alone_first is 1"
     ),
-    "fewer answers over other pictures": Edit(
-        "vqa", on_proof(set_in("thresholds", "answers", value=1)), "thresholds: answers is 1"
-    ),
-    "prose need not agree": Edit(
-        "sft", on_proof(set_in("thresholds", "agreement", value="off")), "thresholds: agreement is off"
-    ),
     "shortcuts not looked for": Edit(
         "rl", on_proof(set_in("shortcuts_checked", value=False)), "thresholds: shortcuts_checked is False"
-    ),
-    "settings weakened": Edit("vqa", retell(groundings__min_answers=1), "the settings say 1"),
-    "settings and thresholds weakened": Edit("vqa", weaken("groundings.min_answers", "answers", 1), CARD),
-    "settings and thresholds weakened where nothing is counted": Edit(
-        "vqa", weaken("questions.max_answer_share", "answer_share", 0.9), CARD
     ),
     "settings and thresholds weakened, documents remade": Edit(
         "vqa",
@@ -418,45 +333,20 @@ EDITS = {
     "splits of other sizes": Edit(
         "vqa", retell(splits__sft=0.1, splits__rl=0.1, splits__eval=0.8), "the row is in train"
     ),
-    "another seed": Edit("vqa", all_of(retell(seed=8), edit_manifest(seeds={"run": 8})), "the row is in"),
     "card rewritten": Edit("vqa", change_text("README.md", lambda text: "# The best data\n"), CARD),
-    "a number of the card": Edit(
-        "sft", change_text("README.md", lambda text: text.replace("rows · corpus", "000 rows · corpus")), CARD
-    ),
-    "licence of the card": Edit("rl", swap_words("README.md", "license: cc-by-sa-4.0", "license: mit"), CARD),
-    "limits of the card": Edit("vqa", swap_words("README.md", "Not measured on this version", "All measured"), CARD),
-    "report rewritten": Edit("vqa", change_text("quality.md", lambda text: "# Perfect\n"), "quality.md: line"),
-    "a number of the report": Edit(
-        "sft", swap_words("quality.json", '"share": ', '"share": 0'), "documents: they cannot be made again"
-    ),
     "report rewritten in both forms": Edit("vqa", set_quality, "quality.json: line"),
     "licence of the Croissant": Edit(
         "vqa", swap_words("croissant.json", "licenses/by-sa/4.0", "publicdomain/zero/1.0"), "croissant.json: line"
     ),
     "another file in data": Edit("vqa", add_file("data/notes.txt"), STRANGE),
-    "a hidden file": Edit("rl", add_file("data/.cache"), STRANGE),
     "a script": Edit("vqa", add_file("rewards.py", b"import os\n"), STRANGE),
-    "another shard": Edit("vqa", copy_shard, "parts are there"),
-    "a file that is not listed": Edit("vqa", keep, "is not in the manifest", after=add_file("data/more.txt")),
     "a link in data": Edit("vqa", keep, "is not in the manifest", after=link("data/more.parquet")),
-    "a pipe": Edit("vqa", keep, "is not in the manifest", after=lambda folder: os.mkfifo(folder / "data" / "pipe")),
-    "description of the columns": Edit("vqa", redescribe, "columns: their description"),
     "snapshot": Edit("vqa", edit_manifest(snapshot="2031-01-01"), "snapshot: it says"),
-    "address of the wiki": Edit("vqa", edit_manifest(base_url="https://en.wikipedia.org/wiki/"), "base_url: it says"),
-    "digest of the corpus": Edit("vqa", edit_manifest(corpus="0" * 64), "corpus: it says"),
-    "recipe": Edit("vqa", edit_manifest(recipe="exam"), "recipe: it says"),
     "a prompt": Edit("vqa", rewrite_prompt, "prompts: "),
-    "models renamed": Edit("sft", rename_models, CARD),
-    "commit": Edit("vqa", edit_manifest(git_commit="0123456789ab"), CARD),
-    "funnel that does not add up": Edit(
-        "vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": 7}), "do not add up"
-    ),
     "funnel made up, documents remade": Edit(
         "vqa", rewrite_funnel(lambda row: {"rejected": {}, "kept": row.rows_in}), "", remade=True, told="funnel, models"
     ),
     "content": Edit("vqa", keep, "content: it says", after=edit_manifest(content="0" * 64)),
-    "version": Edit("vqa", keep, "version: it says", after=edit_manifest(version="9.0.0-00000000")),
-    "config digest": Edit("vqa", keep, "config_digest: it says", after=edit_manifest(config_digest="0" * 64)),
     "system message": Edit(
         "sft", on_row(set_in("messages", 0, "content", value=lambda text: text + " Be quick.")), "the system message is"
     ),
@@ -464,10 +354,6 @@ EDITS = {
         "sft",
         on_row(set_in("tools", value=lambda text: text.replace("description", "descriptions", 1))),
         "tools: they are not those",
-    ),
-    "tokens": Edit("sft", on_row(set_in("tokens", value=1)), "tokens: the row says 1"),
-    "date of the tools' corpus": Edit(
-        "sft", on_row(set_in("snapshot", value="2020-01-01")), "snapshot: the row's tools"
     ),
 }
 FAST = (

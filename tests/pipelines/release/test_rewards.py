@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.agent.dialects import DIALECTS
 from pipelines.agent.transcript import Turn, render_turn
@@ -20,9 +18,6 @@ from pipelines.release.rewards import (
     UnscoredReward,
     accuracy_reward,
     compute_score,
-    find_fatal,
-    find_lost_tags,
-    format_reward,
     match_answer,
     read_turns,
     split_turns,
@@ -69,12 +64,6 @@ def test_a_page_that_speaks_as_the_model_inside_its_reply_says_nothing():
     assert (parts["acc"], parts["turns"]) == (0.0, 2.0)
 
 
-def test_an_answer_counts_only_in_the_last_turn():
-    assert [turn.answer for turn in read_turns([say("1204"), say("1300")], SYNTH)] == [None, "1300"]
-    text = f"{say('1204')}\nuser\n<tool_response>x</tool_response>\nassistant\n{say('1300')}"
-    assert compute_score("s", text, "1204")["acc"] == 0.0
-
-
 @pytest.mark.parametrize(
     "piece",
     ["<think>", "<tool_response>", "</tool_response>", "user\n", "<|", "<answer>", "boxed{", "<image>", "1,", "'"],
@@ -85,22 +74,6 @@ def test_reading_is_linear_in_hostile_text(piece):
     assert compute_score("s", f"{call()}\nuser\n{text}<tool_response>x</tool_response>{text}", "1204")["acc"] == 0.0
     answered = compute_score("s", f"<think>a</think><answer>{text}</answer>", "1204", {"candidate_answers": ["x"] * 50})
     assert answered["acc"] == 0.0
-
-
-@given(st.text(st.sampled_from("<>/|think answertool_callresponseuser\n{}\"'\ud800"), max_size=200))
-def test_no_text_breaks_the_reading(text):
-    for name in REWARDS:
-        parts = compute_score("s", text, "1204", reward=name)
-        assert 0.0 <= parts["score"] <= 1.5
-
-
-def test_tags_that_a_tokenizer_takes_away_are_found():
-    assert find_lost_tags(lambda text: text) == ()
-    assert find_lost_tags(lambda text: text.replace("<think>", "").replace("</answer>", ""), "synth") == (
-        "<think>",
-        "</answer>",
-    )
-    assert "<response>" in find_lost_tags(lambda text: "", "opensearch-vl")
 
 
 # Format.
@@ -142,12 +115,6 @@ def test_a_broken_call_has_no_form(broken):
     assert (first.valid, last.valid) == (False, True)
 
 
-def test_a_failed_call_has_no_form_and_words_of_errors_in_a_page_are_no_failure():
-    turns = read_turns(decode([call(), call(), call(), say()], ["error: timeout\n", "An error: x", "fine"]), SYNTH)
-    assert [turn.failed for turn in turns] == [True, False, False, False]
-    assert format_reward(turns) == 0.75
-
-
 def test_what_our_agent_writes_in_a_dialect_is_well_formed_for_its_reward():
     for name, dialect in DIALECTS.items():
         asks = render_turn(Turn("look", "image_search", '{"image": "img_1"}'), dialect)
@@ -160,17 +127,6 @@ def test_what_our_agent_writes_in_a_dialect_is_well_formed_for_its_reward():
 
 
 # Fatal steps, golden by hand from section 4.2 and equations 10, 11, 19 and 20.
-
-
-@pytest.mark.parametrize(
-    ("failed", "fatal"),
-    [
-        ([], None), ([True, True], None), ([True, True, False, True], None), ([True, True, True], (0, 2)),
-        ([False, True, False, True, True, True, True], (3, 5)), ([True, True, True, False, True, True, True], (0, 2)),
-    ],
-)  # fmt: skip
-def test_the_fatal_run_begins_and_reaches_its_length(failed, fatal):
-    assert find_fatal(failed) == fatal
 
 
 def test_a_fatal_trajectory_is_graded_on_its_prefix_and_has_no_accuracy():
@@ -209,12 +165,6 @@ def test_short_answers_are_matched_whole_and_by_type(given_, accepted, right):
     assert match_answer(given_, accepted) is right
 
 
-@given(st.lists(st.text(max_size=10), min_size=1), st.text(min_size=1, max_size=10), st.text(max_size=10))
-def test_another_candidate_never_makes_a_right_answer_wrong(accepted, answer, more):
-    before, after = accuracy_reward(answer, accepted), accuracy_reward(answer, [*accepted, more])
-    assert after == 1.0 if before == 1.0 else True
-
-
 def test_nothing_to_compare_with_is_unscored_and_no_answer_is_wrong():
     assert accuracy_reward("1204", []) is None
     assert accuracy_reward("1204", ["", " "]) is None
@@ -237,12 +187,6 @@ def test_the_judge_is_asked_only_where_the_rule_does_not_say_yes():
     assert asked[0] == ("q", "yes", ("1204",))
 
 
-@given(st.lists(st.sampled_from([call(), call("image_search"), "broken"]), max_size=4), st.sampled_from(["1204", "x"]))
-def test_appending_a_search_never_raises_the_reward_of_mmsearch_r1(turns, answer):
-    before = score([*turns, say(answer)], reward="mmsearch-r1", dialect="synth")["score"]
-    assert score([*turns, call(), say(answer)], reward="mmsearch-r1", dialect="synth")["score"] <= before
-
-
 # The entry point.
 
 
@@ -260,20 +204,6 @@ def test_each_reward_scores_a_whole_rollout():
     summed = [*turns[:2], "<think>a</think><summary>s</summary><answer>1204</answer>"]
     assert score(summed, reward="dr-mmsearch")["score"] == pytest.approx(1.0)
     assert score(turns, reward="dr-mmsearch")["score"] == pytest.approx(0.9), "no summary: half of the format is gone"
-
-
-@pytest.mark.parametrize("reward", sorted(REWARDS))
-def test_every_row_has_the_same_components_as_floats(reward):
-    rows = [
-        score([call(), say()], reward=reward),
-        score(["nothing"], reward=reward),
-        compute_score("s", "", "1204", None, reward=reward),
-        compute_score("s", [], "1204", None, reward=reward),
-        score([say()], truth="", reward=reward, query_judge=lambda *_: None),
-    ]
-    assert len({tuple(row) for row in rows}) == 1
-    assert all(type(value) is float for row in rows for value in row.values())
-    assert not any(math.isnan(row["score"]) for row in rows)
 
 
 @pytest.mark.parametrize("reward", sorted(REWARDS))

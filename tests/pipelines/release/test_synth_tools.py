@@ -54,12 +54,6 @@ def test_a_server_that_breaks_off_is_an_error_of_the_tool_server(answer, monkeyp
     assert caught.value.status == 0
 
 
-@pytest.mark.parametrize("closing", [b"", reply(b"{}", b"500 Internal Server Error")])
-def test_closing_raises_no_error_of_its_own(closing):
-    with serving(reply(OPENED), closing) as address:
-        ToolSession("q1", address).open().close()
-
-
 def test_a_server_on_this_machine_is_asked_past_any_proxy(monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")

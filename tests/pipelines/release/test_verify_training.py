@@ -209,16 +209,6 @@ def move_row(folder):
     write_rows(path, target, [*target.to_pylist(), *source.to_pylist()])
 
 
-def copy_to_train(folder):
-    """Put the question of the test split, reworded and with an id of its own, into train too."""
-    edit_rows(folder, "proofs/test-*.parquet", lambda row: row.__setitem__("split", "train"))
-    forge(lambda row, image: row.__setitem__("text", row["text"] + " Please tell."))(folder)
-    copies = {kind: read_split(folder, kind, "test")[1].to_pylist() for kind in ("data", "proofs")}
-    for kind, rows in copies.items():
-        path, table = read_split(folder, kind, "train")
-        write_rows(path, table, [*table.to_pylist(), *rows])
-
-
 def share_picture(folder):
     """Show one and the same picture in every row, in the proofs too."""
     shown = []
@@ -259,18 +249,6 @@ def test_rows_are_compared_with_one_another(folder, demo_ground, tamper, named):
     report = verify_release(folder, demo_ground)
     assert not report.passed
     assert any(named in problem.what for problem in report.problems), report.problems
-
-
-@pytest.mark.parametrize("shared", ["anchor", "answer node", "answer key", "picture"])
-def test_a_question_of_test_reworded_in_train_is_noticed(folder, demo_ground, shared):
-    originals = {kind: read_split(folder, kind, "test") for kind in ("data", "proofs")}
-    copy_to_train(folder)
-    for path, table in originals.values():
-        pq.write_table(table, path)
-    reseal(folder)
-    report = verify_release(folder, demo_ground)
-    assert any(f"splits: test and train share {shared}" in problem.what for problem in report.problems), report.problems
-    assert any("it asks the same of the same anchor" in problem.what for problem in report.problems)
 
 
 def test_columns_of_another_type_are_a_problem_of_their_file(folder, demo_ground):

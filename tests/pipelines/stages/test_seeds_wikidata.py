@@ -25,6 +25,7 @@ from tests.pipelines.services.clients.sparql_server import (
     serve_sparql,
 )
 from tests.toy import PAGES, build_toy_corpus
+from tests.turtle import make_turtle
 
 SPLITS = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
 SITE = "https://toy.example/"
@@ -141,8 +142,7 @@ def make_settings(*more):
 
 
 def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, tmp_path):
-    turtle = next(demo.world.rglob("*.ttl")).read_text("utf-8")
-    graph = load_store(turtle, munge=True)
+    graph = load_store(make_turtle(demo.world))
     instances = graph.query("SELECT DISTINCT ?c WHERE { ?i <http://www.wikidata.org/prop/direct/P31> ?c }")
     classes = sorted(row["c"].value.rpartition("/")[2] for row in instances)
     settings = make_settings(f"corpus.world={demo.world}", "seeds.limit=0")
@@ -199,7 +199,7 @@ def test_settings_that_could_not_stand_in_a_request_are_refused(setting):
 
 
 def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(demo, tmp_path):
-    graph = load_store(next(demo.world.rglob("*.ttl")).read_text("utf-8"), munge=True)
+    graph = load_store(make_turtle(demo.world))
     with serve_sparql(graph, *[Answer()] * 5, always=FAULTS["500"]) as server:
         settings = [
             f"corpus.world={demo.world}",

@@ -6,7 +6,6 @@ import pytest
 
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.loop import run_rollout
-from pipelines.errors import ConfigError
 from pipelines.stages.choices import name_searches
 from pipelines.stages.rollouts import make_oracle
 from pipelines.toy.phrases import read_tables
@@ -56,16 +55,6 @@ def play(folder, popularity, naming=False, shown=TOWN, attempt=0, calls=2, **abi
 )
 def test_a_knower_searches_for_what_it_does_not_know_and_for_nothing_else(tmp_path, abilities, played):
     assert play(tmp_path, 50, **abilities) == played
-
-
-def test_who_guesses_does_so_before_a_search_and_is_sometimes_right(tmp_path):
-    ends = {play(tmp_path, 1, attempt=attempt, guess_rate=1.0) for attempt in range(12)}
-    assert ends == {("search-free", True), ("search-free", False)}
-
-
-def test_a_rate_beyond_one_is_refused():
-    with pytest.raises(ConfigError, match="seen_before"):
-        ScriptedSolver(seen_before=1.5)
 
 
 def test_every_wording_for_a_name_is_read_as_one():

@@ -62,12 +62,6 @@ def test_some_articles_have_each_fault(news):
     assert any(row["caption"].split(", a")[0] not in row["text"] for row in named)
 
 
-def test_a_world_has_the_same_news_again(news, tmp_path):
-    world = build_world(CONFIG)
-    write_news(world, plan_pictures(world.entities, CONFIG), news.parent / "images", tmp_path / "again")
-    assert (tmp_path / "again" / "articles.jsonl").read_bytes() == (news / "articles.jsonl").read_bytes()
-
-
 @pytest.mark.parametrize("caption", ["Kelm Bridge, a stone bridge, on Tuesday.", "A picture of last week."])
 def test_the_namer_reads_caption_or_text(caption):
     reply = name_anchors(NameAnchorsInputs(title="t", caption=caption, text=TEXT, count=1))
@@ -86,11 +80,6 @@ def test_the_writer_leads_from_the_picture_over_the_bridge_to_a_fact_of_it():
     assert (asked.article, asked.relation, asked.answer) == ("a2", "was born on", "4 May 1871")
     assert "image" in asked.question
     assert not {"Kelm", "Roth", "1871"} & set(asked.question.replace("?", "").split())
-
-
-def test_the_writer_declines_where_an_article_says_nothing():
-    found = find_bridge(FindBridgeInputs(anchor="Kelm Bridge", kind="object", title="t", text="It rained."))
-    assert found.bridge == "none"
 
 
 def test_the_judge_says_no_to_a_quote_of_something_else():

@@ -51,7 +51,3 @@ def test_a_line_with_other_words_or_that_may_be_two_is_none_of_those_offered(quo
 )
 def test_a_field_without_words_of_its_own_is_known_by_its_key(asks: str) -> None:
     assert read(LINE.replace("[…]", "…"), asks).asked == "r3"
-
-
-def test_a_field_that_was_not_offered_is_not_read() -> None:
-    assert "no attribute" in read(LINE.replace("[…]", "…"), "What is listed as the house of {s}?").unsure

@@ -1,9 +1,6 @@
 import asyncio
 import json
-import string
-from collections import Counter
 from dataclasses import fields, replace
-from typing import get_args
 
 import pytest
 
@@ -14,8 +11,7 @@ from pipelines.agent.transcript import read_observation
 from pipelines.errors import ConfigError
 from pipelines.services.protocols import ChatRequest
 from pipelines.stages.rollouts import make_oracle
-from pipelines.toy.teacher import EXPECTED, VERIFIED, ScriptedTeacher, Vices, list_vices, make_vices, read_thoughts
-from schemas.datasets import Repair
+from pipelines.toy.teacher import EXPECTED, VERIFIED, ScriptedTeacher, Vices, list_vices, make_vices
 from schemas.tasks import AnswerReply
 from tests.pipelines.agent.trail import (
     TEXTS,
@@ -30,8 +26,6 @@ from tests.pipelines.agent.trail import (
     make_question,
     make_tools,
 )
-
-SLOTS = {"name", "next", "clue", "asked", "asked_capital", "answer"}
 
 
 @pytest.fixture
@@ -80,18 +74,6 @@ def test_every_name_and_address_was_shown_before_it_was_used(play):
                 assert any(address in used for address in addresses)
 
 
-def test_a_thought_says_where_a_name_truly_stood(play):
-    in_prose = TEXTS | {"Kelm Bridge": "Opened: 1931\n\nKelm Bridge was drawn by Ana Kovač."}
-    for attempt in range(12):
-        thoughts = " ".join(step.thought for step in play(attempt=attempt, pages=FakePages(in_prose)).steps)
-        assert "“designer” line" not in thoughts
-
-
-def test_the_last_turn_is_an_answer_never_a_call(play):
-    rollout = play(turns=2)
-    assert (rollout.stop_reason, rollout.answer) == ("answered", "unknown")
-
-
 TOOLS = {"blocked_hosts": ("huggingface.co",)}
 
 
@@ -100,18 +82,6 @@ def test_each_vice_is_first_found_by_the_check_that_looks_for_it(play, vice):
     for attempt in range(6):
         faults = find_faults(play({vice: 1.0}, attempt, **TOOLS))
         assert faults[0].reason == EXPECTED[vice], faults
-
-
-def test_vices_are_known_without_running_the_teacher(play, tmp_path):
-    settings = Vices(wrong=0.3, repeat=0.3, crop_first=0.5)
-    question = make_question(make_picture(tmp_path))
-    for attempt in range(12):
-        drawn = list_vices(make_oracle(question, attempt), "teacher", settings)
-        rollout = play({"wrong": 0.3, "repeat": 0.3, "crop_first": 0.5}, attempt)
-        assert (rollout.answer != "5 April 1204") == ("wrong" in drawn)
-        assert ("crop" in list_tools(rollout)) == ("crop_first" in drawn)
-        calls = Counter((step.tool, step.arguments) for step in rollout.steps)
-        assert (max(calls.values()) == 2) == ("repeat" in drawn)
 
 
 BROKEN = TEXTS | {"Kelm Bridge": "Opened: 1931\n\nKelm Bridge is a bridge."}
@@ -158,14 +128,6 @@ def test_at_most_one_vice_is_drawn(tmp_path):
     assert {field.name for field in fields(Vices)} == {*EXPECTED, *VERIFIED, "crop_first"}
     always = Vices(**dict.fromkeys(EXPECTED, 1.0))
     assert list_vices(make_oracle(question, 0), "teacher", always) == {"break_format"}
-
-
-def test_a_question_without_a_bridge_has_none_to_skip_or_to_find_by_luck(tmp_path):
-    oracle = make_oracle(make_question(make_picture(tmp_path)), 0)
-    short = oracle.model_copy(update={"hops": oracle.hops[:1]})
-    for vice in ("skip", "lucky"):
-        assert list_vices(oracle, "teacher", Vices(**{vice: 1.0})) == {vice}
-        assert list_vices(short, "teacher", Vices(**{vice: 1.0})) == frozenset()
 
 
 def test_what_a_dialect_has_no_words_for_is_not_drawn(tmp_path):
@@ -234,11 +196,6 @@ def test_a_degraded_picture_is_repaired_first_and_what_came_of_it_is_looked_up(p
         assert not find_faults(rollout)
 
 
-def test_a_repaired_picture_is_what_is_cropped_and_looked_up_whole(play):
-    calls = [("sharpen", "img_1"), ("crop", "img_2"), ("image_search", "img_3"), ("image_search", "img_2")]
-    assert list_calls(play({"crop_first": 1.0}, repair="sharpen"), 4) == calls
-
-
 @pytest.mark.parametrize(
     ("repair", "opencv", "warning", "error"),
     [
@@ -255,11 +212,6 @@ def test_a_repair_that_makes_nothing_is_tried_once_and_the_original_is_looked_up
     assert rollout.answer == "5 April 1204"
 
 
-def test_a_vice_comes_about_as_often_as_it_is_set(play):
-    answers = [play({"from_memory": 0.3}, number=number, turns=1).answer for number in range(200)]
-    assert 40 <= answers.count("5 April 1204") <= 80
-
-
 def test_settings_are_checked():
     assert make_vices({"wrong": 0.2}) == Vices(wrong=0.2)
     with pytest.raises(ConfigError, match="unknown setting 'lazy'"):
@@ -272,18 +224,3 @@ def test_another_task_is_refused():
     request = ChatRequest("answer_question", "p", (), AnswerReply(answer=""))
     with pytest.raises(ConfigError, match="plays only 'act'"):
         asyncio.run(ScriptedTeacher().chat(request))
-
-
-def test_identity_covers_name_and_vices_and_version(monkeypatch):
-    players = (ScriptedTeacher("a"), ScriptedTeacher("b"), ScriptedTeacher("a", Vices(0.1)))
-    identities = {player.identity for player in players}
-    monkeypatch.setattr("pipelines.toy.teacher.VERSION", 2)
-    assert len({*identities, ScriptedTeacher("a").identity}) == 4
-
-
-def test_wordings_use_known_slots_and_are_distinct():
-    assert set(get_args(Repair)) <= set(read_thoughts())
-    for wordings in read_thoughts().values():
-        for sentences in (wordings["firsts"], wordings["seconds"]):
-            assert len(set(sentences)) == len(sentences) >= 3
-            assert {slot for text in sentences for _, slot, _, _ in string.Formatter().parse(text) if slot} <= SLOTS

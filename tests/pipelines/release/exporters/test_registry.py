@@ -9,13 +9,12 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import ConfigError, ConservationError, CorruptInput, GateNotMet, Unavailable
+from pipelines.errors import ConfigError, ConservationError, GateNotMet, Unavailable
 from pipelines.release.exporters import registry
 from pipelines.release.exporters.base import ExportOptions
-from pipelines.release.exporters.conversations import read_conversations, take_apart
+from pipelines.release.exporters.conversations import read_conversations
 from pipelines.release.exporters.registry import EXPORTERS, export_release
-from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release, make_whole, publish
-from tests.pipelines.release.tampering import reseal
+from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release
 
 SFT = ("llamafactory", "ms-swift", "trl", "verl-sft")
 LINES = ("llamafactory", "ms-swift")
@@ -46,10 +45,6 @@ def read_rows(folder):
 
 def hash_bytes(data):
     return hashlib.sha256(data).hexdigest()
-
-
-def read_row(release):
-    return next(read_conversations(release)).row
 
 
 @pytest.mark.parametrize("to", SFT)
@@ -133,22 +128,6 @@ def test_as_text_every_turn_is_what_the_teacher_wrote(to, release, tmp_path):
     assert texts == said
 
 
-@pytest.mark.parametrize("to", SFT)
-def test_a_dialect_changes_tags_tools_and_system_message(to, tmp_path):
-    release, _ = make_release(tmp_path, ("A page.",))
-    export_release(release, tmp_path / "out", to, ExportOptions(dialect="dr-mmsearch", calls="text"))
-    text = json.dumps(read_rows(tmp_path / "out")[0], default=str)
-    assert "web_image_to_image_search" in text
-
-
-def test_a_release_in_another_dialect_is_exported_with_that_dialects_tools(tmp_path):
-    release = publish(tmp_path, [make_whole(tmp_path, 1, "A page.", "vsearcher")])
-    export_release(release, tmp_path / "out", "llamafactory")
-    row = read_rows(tmp_path / "out")[0]
-    assert [tool["function"]["name"] for tool in json.loads(row["tools"])] == ["text_search", "image_search", "visit"]
-    assert json.loads(row["conversations"][1]["value"].rpartition("\n\n")[2])["arguments"] == {}
-
-
 @pytest.fixture
 def spoiled(monkeypatch, tmp_path):
     """Put an exporter for TRL in place that does something after it wrote, or is checked otherwise."""
@@ -200,12 +179,6 @@ def test_an_export_that_fails_loses_a_row_or_breaks_a_rule_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_is_no_folder_is_refused(release, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="not a folder"):
-        export_release(release, tmp_path / "file" / "out", "trl")
-
-
 def test_a_release_that_was_changed_is_refused(release, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(release, copy)
@@ -213,26 +186,6 @@ def test_a_release_that_was_changed_is_refused(release, tmp_path):
     (copy / "ATTRIBUTION.tsv").write_text("nobody")
     with pytest.raises(GateNotMet, match=r"ATTRIBUTION.tsv has changed"):
         export_release(copy, tmp_path / "out", "trl")
-
-
-def test_a_dialect_with_other_tags_is_written_as_text_even_where_nothing_is_called(release):
-    row = read_row(release)
-    said = row.messages[2].model_copy(update={"content": "<reason>\nseen\n</reason>\n<answer>1201</answer>"})
-    changes = {"messages": (*row.messages[:2], said), "loss": (True,), "images": row.images[:1]}
-    assert take_apart(row.model_copy(update=changes), "train").native
-    assert not take_apart(row.model_copy(update={**changes, "dialect": "mmsearch-r1"}), "train").native
-
-
-def test_a_row_of_another_version_is_refused(release, tmp_path):
-    source = next((release / "data").glob("*.parquet"))
-    old = pq.read_table(source).drop_columns(["dialect", "loss"])
-    shutil.copytree(release, tmp_path / "old")
-    path = tmp_path / "old" / "data" / source.name
-    path.chmod(0o644)
-    pq.write_table(old, path)
-    reseal(tmp_path / "old")
-    with pytest.raises(CorruptInput, match=r"dialect: Field required; loss: Field required; make the release again"):
-        export_release(tmp_path / "old", tmp_path / "out", "trl")
 
 
 @pytest.mark.parametrize(
