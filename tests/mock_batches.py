@@ -243,7 +243,7 @@ class BatchMock:
                 error = {"message": f"refused: {code}", "type": "invalid_request_error", "code": code}
                 return {"status_code": 400, "request_id": "r", "body": {"error": error}}
         self.tries[key] += 1
-        if Random(f"{self.plan.seed}:{key}:{self.tries[key]}").random() < self.plan.failed:
+        if Random(f"{self.plan.seed}:{said}:{self.tries[key]}").random() < self.plan.failed:
             return {"status_code": 500, "request_id": "r", "body": {"error": {"message": "The server had an error"}}}
         self.counts["paid"] += 1
         self.bought.add(sha256(orjson.dumps(body)).digest())

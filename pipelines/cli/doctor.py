@@ -44,7 +44,6 @@ from pipelines.run.progress import Reporter
 from pipelines.run.readiness import Finding, check_dump, check_models, names_same
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.chat import OpenAIChat
-from pipelines.services.clients.vendors import Vendors
 from pipelines.services.prompting import check_prompts, make_sampling
 from pipelines.services.protocols import ChatReply, ChatRequest, Message, PageNotFound
 from pipelines.services.traffic import Waiting
@@ -73,11 +72,11 @@ SCHEMA = {
 def examine_run(config: RunConfig, root: Path, deep: bool = False, patience: float = PATIENCE) -> list[Finding]:
     """Check software, input, workspace, disk and models; ``deep`` compares the sha256 of every file.
 
-    Written are a probe in an existing workspace and what was learned of servers that answer.
+    A probe is written in an existing workspace.
     """
     workspace = Workspace(root.resolve())
     # They live until the loop has ended, which closes their connections.
-    servers = list_servers(config, patience, Vendors(workspace.vendors))
+    servers = list_servers(config, patience)
     return [
         *_check_software(),
         *_try("input", lambda: _describe_input(config, workspace)),
@@ -210,7 +209,6 @@ class Server:
     roles: tuple[str, ...]
     model: ModelConfig
     patience: float
-    vendors: Vendors
     sees: bool
     acts: bool
     """Whether the teacher acts through it."""
@@ -225,7 +223,7 @@ class Server:
     def chat(self) -> OpenAIChat:
         """What sends the requests."""
         model = self.model.model_copy(update={"timeout": self.patience, "mode": "live"})
-        return OpenAIChat(model, _draw_square, vendors=self.vendors, patience=self.patience, tries=1)
+        return OpenAIChat(model, _draw_square, patience=self.patience, tries=1)
 
     def make_request(self, text: str, images: tuple[str, ...] = (), schema: str = "") -> ChatRequest:
         """Return a request of a few tokens, made as its roles make theirs."""
@@ -236,7 +234,7 @@ class Server:
         return ChatRequest("sky", "sky", (message,), Nothing(), sampling, schema, 1, tools, stop)
 
 
-def list_servers(config: RunConfig, patience: float, vendors: Vendors) -> list[Server]:
+def list_servers(config: RunConfig, patience: float) -> list[Server]:
     """Return every address to ask, once for all roles that ask it for the same model in the same way."""
     found: dict[tuple[str, str], Server] = {}
     for role in config.roles:
@@ -246,7 +244,7 @@ def list_servers(config: RunConfig, patience: float, vendors: Vendors) -> list[S
             roles = (*found[key].roles, role) if key in found else (role,)
             sees = bool(SEEING & {*roles}) or (config.method == "news" and "writer" in roles)
             alone = model.model_copy(update={"base_url": (url,)})
-            found[key] = Server(roles, alone, patience, vendors, sees, "teacher" in roles, config.rollouts.dialect)
+            found[key] = Server(roles, alone, patience, sees, "teacher" in roles, config.rollouts.dialect)
     return list(found.values())
 
 
@@ -267,8 +265,6 @@ async def _ask_model(server: Server, patience: float) -> list[Finding]:
         except SynthError as error:
             found.append(Finding(what, "error", str(error)))
             break
-    if refused := server.vendors.find(server.model.base_url[0], server.model.name).describe():
-        found.append(Finding(f"{server.place}: parameters", "ok", f"refuses {refused}"))
     return found
 
 

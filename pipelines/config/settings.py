@@ -395,7 +395,7 @@ class ModelConfig(Section):
     profile: str = Field(
         "",
         description="vendor whose keys are sent: openai (GPT-5 and the o-series), azure, anthropic, gemini, "
-        "openrouter, deepseek, vllm or sglang. What a server refuses beyond it is learned from its answers",
+        "openrouter, deepseek, vllm or sglang. A server that refuses a key beyond it stops the run",
     )
     replies: Literal["", Replies] = Field(
         "",

@@ -52,7 +52,7 @@ from pipelines.run.corpora import digest_input
 from pipelines.run.models import (
     Roles,
     count_in_flight,
-    make_counted_fetch,
+    make_file_fetch,
     make_file_search,
     make_image_metadata,
     make_wikidata_source,
@@ -64,12 +64,12 @@ from pipelines.run.shards import read_fetched
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.addresses import Guard
-from pipelines.services.clients.commons import CountedFetch, RecordedFileFetch
+from pipelines.services.clients.commons import RecordedFileFetch
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.clients.http import HttpClient
 from pipelines.services.clients.images import LiveImageSearch
 from pipelines.services.clients.pages import DirectReader, JinaReader
-from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr, RecordedPages, RecordedTextSearch
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.search import LiveSearch
 from pipelines.services.prompting import make_sampling
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
@@ -192,7 +192,7 @@ class Seeing:
 
             folder = self.workspace.derived / "image-indexes"
             search = ClipImageSearch(self.corpus, self.encoder, folder, thumbnails=thumbnails, fetched=fetched)
-        return RecordedImageSearch(search, self.roles.replies, self.roles.find_epoch("image_search"))
+        return Recorded(search, self.roles.replies, self.roles.find_epoch("image_search"))
 
     @cached_property
     def reader(self) -> Reader | None:
@@ -231,7 +231,7 @@ class Seeing:
         if name not in self._engines:
             engine = make_engine(name)
             if name != "layer":
-                engine = RecordedOcr(engine, self.roles.replies, self.roles.find_epoch("ocr"))
+                engine = Recorded(engine, self.roles.replies, self.roles.find_epoch("ocr"))
             self._engines[name] = engine
         return self._engines[name]
 
@@ -241,15 +241,11 @@ class Seeing:
         epoch = self.roles.find_epoch("commons")
         metadata = make_image_metadata(self.config, roles.replies, epoch) if config.fetch else None
         search = make_file_search(self.config, roles.replies, epoch) if config.search else None
-        fetch = (
-            RecordedFileFetch(self.fetching, roles.replies, epoch, pictures=roles.pictures) if config.fetch else None
-        )
+        fetch = None
+        if config.fetch:
+            fetching = make_file_fetch(self.config, roles.replies.turns)
+            fetch = RecordedFileFetch(fetching, roles.replies, epoch, pictures=roles.pictures)
         return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
-
-    @cached_property
-    def fetching(self) -> CountedFetch:
-        """What fetches pictures from Commons, with its counts."""
-        return make_counted_fetch(self.config, self.roles.replies.turns)
 
     def make_chooser(self, lister: CandidateLister) -> PictureChooser:
         """Return the chooser of an anchor's picture; where pictures are fetched, it rates none by a search."""
@@ -373,7 +369,7 @@ class Acting:
     def corpus_search(self) -> TextSearch:
         """The corpus's full-text search, recorded."""
         search = self.roles.plugins.find_tool("text_search") or LocalTextSearch(self.corpus)
-        return RecordedTextSearch(search, self.roles.replies, self.roles.find_epoch("text_search"))
+        return Recorded(search, self.roles.replies, self.roles.find_epoch("text_search"))
 
     @cached_property
     def live_searches(self) -> tuple[TextSearch, ImageSearch] | None:
@@ -389,8 +385,8 @@ class Acting:
         texts = plugins.find_tool("text_search") or make_text_search(live, turns)
         images = plugins.find_tool("image_search") or make_image_search(live, roles.pictures, turns)
         return (
-            RecordedTextSearch(texts, roles.replies, roles.find_epoch("text_search"), live=True),
-            RecordedImageSearch(images, roles.replies, roles.find_epoch("image_search"), live=True),
+            Recorded(texts, roles.replies, roles.find_epoch("text_search"), live=True),
+            Recorded(images, roles.replies, roles.find_epoch("image_search"), live=True),
         )
 
     def make_searches(self) -> Searches:
@@ -451,7 +447,7 @@ class Acting:
         return ToolBox(
             text_search=texts,
             image_search=images,
-            pages=RecordedPages(reader, roles.replies, roles.find_epoch("pages"), live=live),
+            pages=Recorded(reader, roles.replies, roles.find_epoch("pages"), live=live),
             store=self.roles.pictures,
             settings=config,
             ocr=self.seeing.layout,

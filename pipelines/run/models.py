@@ -18,11 +18,10 @@ from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.batch import BATCH_ROWS, PACE, BatchChat, Pace
 from pipelines.services.clients.chat import OpenAIChat, list_own_keys
-from pipelines.services.clients.commons import CountedFetch, JoinedMetadata, RecordedImageMetadata
-from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
+from pipelines.services.clients.commons import CommonsFiles, JoinedMetadata, RecordedCommons
+from pipelines.services.clients.recorded import Recorded, RecordedChat
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint
-from pipelines.services.clients.vendors import Vendors
 from pipelines.services.image_metadata import FileSearch, ImageMetadata
 from pipelines.services.metering import Budget, make_price
 from pipelines.services.prompting import WORDED, RoleClient, load_prompt, make_sampling, speak
@@ -60,27 +59,22 @@ def _find_limiter(
 
 def make_image_metadata(config: RunConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
-    return RecordedImageMetadata(JoinedMetadata(make_commons_api(config, replies.turns)), replies, epoch)
+    return RecordedCommons(JoinedMetadata(make_commons_api(config, replies.turns)), replies, epoch)
 
 
 def make_file_search(config: RunConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
     """Return Commons' search for files, recorded."""
-    from pipelines.services.clients.commons import CommonsSearch, RecordedFileSearch
-
-    return RecordedFileSearch(CommonsSearch(make_commons_api(config, replies.turns)), replies, epoch)
+    return RecordedCommons(make_commons_api(config, replies.turns), replies, epoch)
 
 
-def make_counted_fetch(config: RunConfig, turns: "Turns | None" = None) -> CountedFetch:
+def make_file_fetch(config: RunConfig, turns: "Turns | None" = None) -> CommonsFiles:
     """Return what fetches Commons' pictures, within its limits; they come from other servers than its API."""
-    from pipelines.services.clients.commons import CommonsFiles, make_client
+    from pipelines.services.clients.commons import make_client
 
     name = f"pictures of {urlsplit(config.commons.endpoint).netloc}"
     limiter = _find_limiter(name, turns, rate=config.commons.rate, concurrency=CONNECTIONS)
-    return CountedFetch(
-        CommonsFiles(
-            config.commons.endpoint, config.contact, make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES)
-        )
-    )
+    client = make_client(limiter, seconds=120.0, reply_bytes=MAX_BYTES)
+    return CommonsFiles(config.commons.endpoint, config.contact, client)
 
 
 def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, epoch: int = 0) -> WikidataSource:
@@ -97,7 +91,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
     endpoint = SparqlEndpoint(config.endpoint, run.contact, config.pause, turns=replies.turns)
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
-    return WikidataSource(RecordedSparql(endpoint, replies, epoch), site, config.page_rows)
+    return WikidataSource(Recorded(endpoint, replies, epoch), site, config.page_rows)
 
 
 def build_player(role: str, config: ModelConfig) -> ChatModel:
@@ -163,11 +157,6 @@ class Roles:
         return Plugins(self.config)
 
     @cached_property
-    def vendors(self) -> Vendors:
-        """What was learned of the servers of all roles."""
-        return Vendors(self.workspace.vendors)
-
-    @cached_property
     def budget(self) -> Budget:
         """The budget of all roles together."""
         return Budget(self.config.budget)
@@ -216,7 +205,7 @@ class Roles:
         if config.adapter == "scripted":
             return build_player(role, config)
         patience = self.config.runtime.patience
-        return OpenAIChat(config, self.pictures.load, vendors=self.vendors, patience=patience)
+        return OpenAIChat(config, self.pictures.load, patience=patience)
 
     def _build_batched(self, role: str, config: ModelConfig) -> ChatModel:
         def is_recorded(key: str) -> bool:
@@ -224,7 +213,7 @@ class Roles:
 
         epoch, folder = self.find_epoch(role), self.workspace.batches
         pace = replace(self.pace, patience=self.config.runtime.patience)
-        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.vendors, self.say, pace)
+        model = BatchChat(config, folder, is_recorded, epoch, self.pictures.load, self.say, pace)
         self._batched.append(model)
         return model
 

@@ -185,11 +185,6 @@ class Workspace:
         return self.root / "replies"
 
     @property
-    def vendors(self) -> Path:
-        """File of what servers of models were found to refuse."""
-        return self.root / "vendors.json"
-
-    @property
     def batches(self) -> Path:
         """Folder of notes of requests that servers answer in batches."""
         return self.root / "batches"

@@ -1,20 +1,15 @@
 """Remote pictures: protocols of their metadata, search and fetching, and their rows in the corpus."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from pipelines.errors import RateLimited, Unavailable
 from pipelines.services.protocols import Backend
-from pipelines.services.traffic import Waiting
 from schemas.corpus import CorpusImage
 
 MOST_FILES = 50
 """Most files of one request."""
-_RATE_TRIES = 8
-_FIRST_WAIT = 30.0
-_LONGEST_WAIT = 60.0
 
 FORMATS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 """Formats that :mod:`pipelines.pictures` reads, by MIME type."""
@@ -90,37 +85,12 @@ class FileFetch(Backend, Protocol):
         """
 
 
-def look_up_images(
-    metadata: ImageMetadata,
-    files: Sequence[str],
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-) -> dict[str, CorpusImage]:
+def look_up_images(metadata: ImageMetadata, files: Sequence[str]) -> dict[str, CorpusImage]:
     """Return the corpus's rows of remote pictures by file name, without those that the service does not have.
 
-    If the service asks to slow down, this waits at most a minute at a time. For callers outside an event loop.
-
-    Raises:
-        Unavailable: if the service is unavailable, or asks for longer waits.
-        ConfigError: if the address is no such service.
+    For callers outside an event loop; raises as :meth:`ImageMetadata.describe_images`.
     """
-
-    async def describe(batch: Sequence[str]) -> dict[str, ImageFacts | None]:
-        for attempt in range(_RATE_TRIES):
-            try:
-                return await metadata.describe_images(batch)
-            except RateLimited as error:
-                if error.retry_after > _LONGEST_WAIT:
-                    raise Unavailable(f"{error}; run again in {error.retry_after:.0f} s") from error
-                if attempt + 1 < _RATE_TRIES:
-                    with Waiting() as waiting:
-                        waiting.note(metadata.identity, error)
-                        await sleep(error.retry_after or min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT))
-        raise Unavailable(f"{metadata.identity}: still rate limited after {_RATE_TRIES} tries")
-
-    wanted = list(dict.fromkeys(files))
-    facts: dict[str, ImageFacts | None] = {}
-    for start in range(0, len(wanted), MOST_FILES):
-        facts |= asyncio.run(describe(wanted[start : start + MOST_FILES]))
+    facts = asyncio.run(metadata.describe_images(list(dict.fromkeys(files))))
     return {file: make_row(file, fact) for file, fact in facts.items() if fact is not None}
 
 

@@ -7,7 +7,6 @@ of the requested shape. Who has to reason first replies in free text whose last 
 leaves no room to think.
 """
 
-import difflib
 import hashlib
 import json
 import re
@@ -307,9 +306,7 @@ def check_prompts(folder: str) -> int:
     replaced = [path for path in sorted(root.iterdir()) if not path.name.startswith((".", "__"))]
     for path in replaced:
         if path.name not in known or not path.is_dir():
-            near = difflib.get_close_matches(path.name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-            raise ConfigError(f"prompts {path}: no prompt has this name; {hint}")
+            raise ConfigError(f"prompts {path}: no prompt has this name; there are: {', '.join(known)}")
         for number, version in _list_versions(path):
             _read_prompt(f"{path.name}{OWN}{number}", f"prompt {version}", version.read_bytes())
     return len(replaced)

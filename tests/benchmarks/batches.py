@@ -7,6 +7,7 @@ in batch mode; the server (:mod:`tests.mock_batches`) counts what was paid.
 import argparse
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -24,7 +25,7 @@ from pipelines.run.models import Roles, count_in_flight
 from pipelines.run.progress import make_reporter
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.batch import Pace
-from pipelines.services.clients.sqlite import connect_replies
+from pipelines.services.clients.replies import FILE
 from pipelines.services.prompting import Prompt, RoleClient
 from schemas.manifest import Usage
 from tests.benchmarks.measured import Measured, read_peak
@@ -155,7 +156,7 @@ def measure(scratch: Path) -> list[Measured]:
 
 def count_replies(job: Job) -> int:
     """Return how many replies are recorded."""
-    with closing(connect_replies(job.scratch / "workspace" / "replies")) as store:
+    with closing(sqlite3.connect(job.scratch / "workspace" / "replies" / FILE)) as store:
         (replies,) = store.execute("SELECT count(*) FROM replies").fetchone()
     return int(replies)
 

@@ -23,7 +23,7 @@ from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.pictures import PictureStore, encode_picture
-from pipelines.run.models import make_commons_api, make_counted_fetch
+from pipelines.run.models import make_commons_api, make_file_fetch
 from pipelines.services.clients.commons import CommonsApi, CommonsFiles, JoinedMetadata, make_client
 from pipelines.services.clients.http import RateLimiter
 from pipelines.toy.drawing import paint_landscape, plant_trees
@@ -146,7 +146,7 @@ def measure_fetching(folder: Path) -> list[Measured]:
             )  # fmt: skip
             after = CandidateLister(
                 corpus, PictureStore(folder / f"after-{delay}"), CANDIDATES,
-                JoinedMetadata(make_commons_api(config)), None, make_counted_fetch(config),
+                JoinedMetadata(make_commons_api(config)), None, make_file_fetch(config),
             )  # fmt: skip
             serial = time_fetching(folder, server, lambda each=before: fetch_serially(corpus, each), FEW)
             queued = time_fetching(folder, server, lambda each=after: choose_all(corpus, each), ARTICLES)

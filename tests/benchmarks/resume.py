@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import time
 import urllib.request
@@ -15,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pipelines.services.clients.sqlite import connect_replies
+from pipelines.services.clients.replies import FILE
 from tests.benchmarks.demo import make_command
 from tests.benchmarks.measured import Measured
 from tests.benchmarks.models import LATENCY, call_stage
@@ -88,11 +89,10 @@ def _wait_for_ask(address: str, child: "subprocess.Popen[bytes]") -> float:
 
 def _count_lost(workspace: Path) -> int:
     """Return how many requests a kill cut off so far: asks without a reply or an end."""
-    with closing(connect_replies(workspace / "replies")) as store:
+    with closing(sqlite3.connect(workspace / "replies" / FILE)) as store:
         (lost,) = store.execute(
             "SELECT (SELECT count(*) FROM asks WHERE backend LIKE 'openai%')"
             " - (SELECT count(*) FROM replies WHERE backend LIKE 'openai%')"
-            " - (SELECT count(*) FROM failures WHERE backend LIKE 'openai%')"
         ).fetchone()
     return int(lost)
 

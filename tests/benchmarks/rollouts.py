@@ -12,6 +12,7 @@ import pstats
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -31,7 +32,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.run.assembly import Assembly
 from pipelines.run.shards import read_rows
 from pipelines.run.workspace import StageFolder, Workspace
-from pipelines.services.clients.sqlite import connect_replies
+from pipelines.services.clients.replies import FILE
 from pipelines.services.protocols import PageReader, PageText
 from pipelines.stages.rollouts import Rollouts
 from schemas.base import make_table
@@ -307,10 +308,10 @@ def _wait_for_ask(address: str, child: "subprocess.Popen[bytes]") -> float:
 
 
 def _count_lost(folder: Path) -> int:
-    with closing(connect_replies(folder / "replies")) as store:
+    with closing(sqlite3.connect(folder / "replies" / FILE)) as store:
         asks, *ended = (
             store.execute(f"SELECT count(*) FROM {table} WHERE backend LIKE 'openai%'").fetchone()[0]
-            for table in ("asks", "replies", "failures")
+            for table in ("asks", "replies")
         )
     return int(asks - sum(ended))
 

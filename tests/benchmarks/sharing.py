@@ -20,7 +20,7 @@ from urllib.request import urlopen
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import BudgetConfig, ModelConfig
 from pipelines.errors import BudgetSpent
-from pipelines.run.models import make_counted_fetch
+from pipelines.run.models import make_file_fetch
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import ReplyStore, open_replies
@@ -93,7 +93,7 @@ async def fetch_all(order: Order, store: ReplyStore) -> None:
         f"commons.rate={RATE}",
     ]
     config = make_config(read_recipe("demo"), settings)
-    fetching, base = make_counted_fetch(config, store.turns), order.server.rpartition("/w/")[0]
+    fetching, base = make_file_fetch(config, store.turns), order.server.rpartition("/w/")[0]
     files = [RemoteFile(f"F{n}.png", f"{base}/{n}.png", 10) for n in range(order.first, order.last)]
     await asyncio.gather(*map(fetching.fetch_file, files))
 
@@ -139,7 +139,7 @@ def measure_spenders(folder: Path, store: str) -> str:
         run_all(orders)
         paid = count_paid(server)["paid"]
     with closing(open_replies(folder, store)) as opened:
-        ((tokens, processes),) = opened.reader.select("SELECT sum(tokens), count(*) FROM spent", {})
+        ((tokens, processes),) = opened.ledger.reader.exec_driver_sql("SELECT sum(tokens), count(*) FROM spent")
     assert processes == SPENDERS
     over = (tokens - LIMIT) / (tokens / paid)
     return f"{over:.1f} of {paid} requests"

@@ -4,19 +4,34 @@ import asyncio
 import os
 import signal
 import socket
+import sqlite3
+import threading
 import time
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
 
 from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent, ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
 from pipelines.services.clients.http import RateLimiter
-from pipelines.services.clients.ledger import check_ledger, repair_ledger
-from pipelines.services.clients.replies import ReplyStore, Table, open_replies, set_aside
+from pipelines.services.clients.replies import (
+    ASKS,
+    FILE,
+    ReplyStore,
+    name_epoch,
+    open_ledger,
+    open_replies,
+    read_epochs,
+    renew,
+    set_aside,
+)
 from pipelines.services.metering import Budget
 from pipelines.services.traffic import Traffic, open_traffic
 from schemas.manifest import Usage
@@ -54,10 +69,6 @@ def store(place):
         yield opened
 
 
-def count_rows(store, table):
-    return Counter(key for (key,) in store.reader.select(f"SELECT key FROM {table}", {}))
-
-
 async def answer():
     return "reply"
 
@@ -92,26 +103,36 @@ def test_an_ask_is_in_the_database_before_the_request_is_sent(place, store):
     assert seen == [(1, 0)]
 
 
-def test_the_first_reply_of_a_key_stays(store):
-    asyncio.run(store.record({"k": "first"}, "b"))
-    asyncio.run(store.record({"k": "second", "l": "third"}, "b"))
-    assert (store.read("k"), store.read("l")) == ("first", "third")
+def test_what_permits_a_request_comes_before_anything_is_noted(store):
+    def refuse():
+        raise Unavailable("no more")
+
+    with pytest.raises(Unavailable, match="no more"):
+        asyncio.run(store.recall("k", "b", answer, refuse))
+    assert store.count() == (0, 0)
+    asyncio.run(store.recall("k", "b", answer))
+    assert asyncio.run(store.recall("k", "b", answer, refuse)) == ("reply", True)
 
 
-def test_a_request_that_fails_is_noted_and_may_be_asked_again(store):
+def test_whoever_loses_a_race_gets_the_reply_that_will_be_replayed(store):
+    async def ask():
+        store.submit(lambda ledger: ledger.record({"k": ("b", "the first")})).result()
+        return "mine"
+
+    assert asyncio.run(store.recall("k", "b", ask)) == ("the first", False)
+
+
+def test_a_request_that_fails_may_be_asked_again(store):
     async def fail():
         raise RecordFailed("too-long")
 
     with pytest.raises(RecordFailed):
         asyncio.run(store.recall("k", "b", fail))
     assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
-    assert store.reader.select("SELECT key, backend, error FROM failures", {}) == [("k", "b", "RecordFailed")]
-    assert count_rows(store, "asks") - count_rows(store, "failures") - count_rows(store, "replies") == Counter()
+    assert store.count() == (2, 1)
 
 
-@pytest.mark.parametrize(
-    "reply", ["", "\x00", "a\x00b", "\n" * 9, "é—𝄞", "'); DROP TABLE replies; --", "x" * 3_000_000]
-)
+@pytest.mark.parametrize("reply", ["", "\n" * 9, "é—𝄞", "'); DROP TABLE replies; --", "x" * 3_000_000])
 def test_a_reply_comes_back_as_it_was(store, reply):
     async def ask():
         return reply
@@ -120,18 +141,32 @@ def test_a_reply_comes_back_as_it_was(store, reply):
 
 
 def test_many_who_wait_share_transactions(store, monkeypatch):
-    transactions, ledger = [], store.writer.ledger
-    begin = type(ledger).transaction
-    monkeypatch.setattr(
-        type(ledger), "transaction", lambda self, paid: (transactions.append(paid), begin(self, paid))[1]
-    )
+    transactions, ledger = [], store.ledger
+    begin = type(ledger).begin
+    monkeypatch.setattr(type(ledger), "begin", lambda self: (transactions.append(1), begin(self)))
 
     async def run():
-        await asyncio.gather(*(store.writer.write(Table.ASKS, [(f"{n}", "b", 1)]) for n in range(1000)))
+        await asyncio.gather(*(store.recall(f"{n}", "b", answer) for n in range(1000)))
 
     asyncio.run(run())
-    assert len(count_rows(store, "asks")) == 1000
+    assert store.count() == (1000, 1000)
     assert 0 < len(transactions) < 100
+
+
+def test_the_same_request_at_once_is_asked_once(store):
+    asked = []
+
+    async def ask():
+        asked.append(1)
+        return f"reply {len(asked)}"
+
+    async def run():
+        return await asyncio.gather(*(store.recall("k", "b", ask) for _ in range(50)))
+
+    replies = asyncio.run(run())
+    assert {reply for reply, _ in replies} == {"reply 1"}
+    assert [cached for _, cached in replies].count(False) == 1
+    assert store.count() == (1, 1)
 
 
 def test_who_is_cancelled_leaves_no_claim(place, store):
@@ -151,53 +186,86 @@ def test_who_is_cancelled_leaves_no_claim(place, store):
                 assert await other.recall("k", "b", answer) == ("reply", False)
 
     asyncio.run(run())
-    # It may have been paid for: it stays a request in flight.
+    # It may have been paid for.
     assert store.count() == (2, 1)
-    assert count_rows(store, "failures") == Counter()
-
-
-def test_a_reply_that_was_changed_is_named_and_never_returned(store):
-    asyncio.run(store.record({"k": "reply", "l": "whole"}, "b"))
-    store.writer.ledger.connection.execute("UPDATE replies SET checksum = checksum + 1 WHERE key = 'k'")
-    with pytest.raises(CorruptInput, match="not as it was written"):
-        store.read("k")
-    with pytest.raises(CorruptInput, match="not as it was written"):
-        asyncio.run(store.recall("k", "b", answer))
-    assert store.read("l") == "whole"
-
-
-def test_a_check_counts_what_is_whole_and_names_what_is_damaged(place, store):
-    asyncio.run(store.record({"k": "reply", "l": "whole", "m": "whole"}, "backend"))
-    assert check_ledger(place.folder).explain() == "3 replies are whole"
-    store.writer.ledger.connection.execute("UPDATE replies SET backend = 'other' WHERE key = 'k'")
-    found = check_ledger(place.folder)
-    assert (found.sound, found.replies, found.damaged) == (False, 2, {"other": 1})
 
 
 def test_replies_that_are_set_aside_are_asked_for_again(place, store):
-    asyncio.run(store.record({"k": "unusable", "l": "reply"}, "b"))
+    asyncio.run(store.recall("k", "b", answer))
+    asyncio.run(store.recall("l", "b", answer))
     assert set_aside(place.folder, ["k", "k", "none"]) == 1
     assert (store.read("k"), store.read("l")) == (None, "reply")
     assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
-    assert check_ledger(place.folder).explain() == "3 replies are whole"
 
 
-def test_a_closed_store_takes_nothing(store):
-    asyncio.run(store.record({"k": "reply"}, "b"))
+def test_a_closed_store_has_written_what_waited_and_takes_nothing(place, store):
+    async def leave(cancels):
+        task = asyncio.create_task(store.recall("left", "b", answer))
+        await asyncio.sleep(0)
+        if cancels:
+            task.cancel()
+
+    for number in range(20):
+        asyncio.run(leave(number % 2))
+    assert asyncio.run(store.recall("left", "b", answer))[0] == "reply"
     store.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("reply-writer")]
     with pytest.raises(Unavailable, match="closed"):
-        asyncio.run(store.record({"l": "reply"}, "b"))
+        asyncio.run(store.recall("l", "b", answer))
 
 
-def test_what_waits_is_written_when_a_store_is_closed(place, store):
-    async def run():
-        for number in range(100):
-            store.note_failure([f"{number}"], "b", "Unavailable")
-        store.close()
+@dataclass
+class Tally:
+    """What a backend did over a whole interleaving."""
 
-    asyncio.run(run())
-    with closing(place.open()) as other:
-        assert len(count_rows(other, "failures")) == 100
+    asked: Counter = field(default_factory=Counter)
+    answered: Counter = field(default_factory=Counter)
+
+    def make_ask(self, key, ending, pauses):
+        async def ask():
+            self.asked[key] += 1
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            if ending == "error":
+                raise Unavailable("away")
+            self.answered[key] += 1
+            return f"{key} {self.answered[key]}"
+
+        return ask
+
+
+REQUESTS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(["reply", "reply", "error", "cancel"]), st.integers(0, 6)),
+    min_size=1,
+    max_size=24,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(REQUESTS)
+def test_in_any_interleaving_no_reply_is_lost_or_doubled(requests):
+    with TemporaryDirectory() as folder, closing(open_replies(Path(folder))) as store:
+        tally = Tally()
+
+        async def request(key, ending, pauses):
+            ask = tally.make_ask(key, ending, pauses)
+            task = asyncio.create_task(store.recall(key, "b", ask))
+            if ending == "cancel":
+                for _ in range(pauses):
+                    await asyncio.sleep(0)
+                task.cancel()
+            return await asyncio.gather(task, return_exceptions=True)
+
+        async def run():
+            return await asyncio.gather(*(request(*entry) for entry in requests))
+
+        outcomes = asyncio.run(run())
+        for (key, _, _), (outcome,) in zip(requests, outcomes, strict=True):
+            assert isinstance(outcome, BaseException) or outcome[0] == store.read(key)
+        asks = Counter(store.ledger.reader.execute(select(ASKS.c.key)).scalars())
+        for key in "abc":
+            assert tally.answered[key] == (1 if store.read(key) else 0)
+            assert tally.asked[key] <= asks[key]
 
 
 # Several processes
@@ -349,63 +417,43 @@ def test_a_server_that_is_restarted_loses_nothing(postgres, tmp_path, how, most)
 @pytest.mark.postgres
 def test_a_server_that_stays_away_is_named(postgres, tmp_path):
     with closing(open_replies(tmp_path, postgres.make_address())) as store:
-        store.writer.patience = 0.5
+        store.patience = 0.5
         postgres.control("stop", "-m", "fast")
         try:
             with pytest.raises(Unavailable, match="reply store in PostgreSQL"):
                 asyncio.run(store.recall("k", "b", answer))
         finally:
             postgres.control("start")
-        store.writer.patience = WAIT
+        store.patience = WAIT
         assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
 
 
 @pytest.mark.postgres
 def test_a_host_that_goes_without_a_word_is_given_up_by_both_sides():
-    from pipelines.services.clients.postgres import open_postgres
     from tests.postgres import start_postgres
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with (
         start_postgres("fsync=off", listen="127.0.0.1", port=port) as server,
-        closing(open_postgres(server.make_address("127.0.0.1"))) as ledger,
-        socket.socket(fileno=os.dup(ledger.connection.fileno())) as own,
+        closing(open_ledger(Path(), server.make_address("127.0.0.1"))) as ledger,
+        socket.socket(fileno=os.dup(ledger.reader.connection.dbapi_connection.fileno())) as own,
     ):
-        theirs = {name: ledger.select(f"SHOW {name}", {}) for name in ("tcp_keepalives_idle", "tcp_user_timeout")}
-        assert theirs == {"tcp_keepalives_idle": [("30",)], "tcp_user_timeout": [("60000",)]}
-        assert own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        names = ("tcp_keepalives_idle", "tcp_user_timeout")
+        assert [ledger.reader.exec_driver_sql(f"SHOW {name}").scalar() for name in names] == ["30", "60000"]
         assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
         assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
-
-
-@pytest.mark.postgres
-def test_who_has_lost_a_claim_to_another_process_is_stopped(postgres, monkeypatch):
-    from pipelines.services.clients.postgres import hold_claim, open_postgres
-
-    monkeypatch.setattr("pipelines.services.clients.postgres.KEEP_SECONDS", 0.05)
-    address = postgres.make_address()
-
-    def hold_too_long(other):
-        with hold_claim(address, "workspace A", "busy"):
-            other.connection.execute("UPDATE claims SET owner = %s", (other.owner,))
-            time.sleep(WAIT)
-
-    with closing(open_postgres(address)) as other, pytest.raises(Unavailable, match="taken over workspace A"):
-        hold_too_long(other)
 
 
 @pytest.mark.postgres
 def test_a_workspace_that_keeps_its_replies_there_does_not_begin_anew_without_the_address(postgres, tmp_path):
     address = postgres.make_address()
     open_replies(tmp_path, address).close()
-    with pytest.raises(ConfigError, match=r"set replies\.address to it"):
+    with pytest.raises(ConfigError, match=r"set replies\.address to that place"):
         open_replies(tmp_path)
     assert not list(tmp_path.glob("*.db"))
-    with pytest.raises(ConfigError, match="in PostgreSQL"):
-        repair_ledger(tmp_path)
     open_replies(tmp_path / "local").close()
-    with pytest.raises(ConfigError, match=r"leave replies\.address empty"):
+    with pytest.raises(ConfigError, match=r"set replies\.address to that place"):
         open_replies(tmp_path / "local", address)
 
 
@@ -422,3 +470,67 @@ def test_no_address_of_another_database_or_of_one_that_is_not_there_is_taken(pos
     ]:
         with pytest.raises(ConfigError, match=said):
             open_replies(tmp_path, address)
+
+
+# A file that cannot be used
+
+
+def test_a_file_that_others_hold_for_too_long_is_unavailable_and_nothing_is_sent(tmp_path):
+    with (
+        closing(open_replies(tmp_path)) as store,
+        closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other,
+    ):
+        store.patience = 0.05
+        store.ledger.connection.exec_driver_sql("PRAGMA busy_timeout = 10")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable, match="locked"):
+            asyncio.run(store.recall("k", "b", answer))
+        assert store.count() == (0, 0)
+        other.execute("ROLLBACK")
+        assert asyncio.run(store.recall("k", "b", answer)) == ("reply", False)
+
+
+def test_a_full_disk_is_told_to_everyone_and_costs_nothing_that_was_recorded(tmp_path):
+    async def long():
+        return "x" * 2000
+
+    with closing(open_replies(tmp_path)) as store:
+
+        async def run(first, last):
+            asking = (store.recall(f"{number}", "b", long) for number in range(first, last))
+            return await asyncio.gather(*asking, return_exceptions=True)
+
+        assert all(isinstance(outcome, tuple) for outcome in asyncio.run(run(0, 50)))
+        pages = store.ledger.connection.exec_driver_sql("PRAGMA page_count").scalar()
+        store.ledger.connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 4}")
+        full = [outcome for outcome in asyncio.run(run(50, 250)) if isinstance(outcome, Unavailable)]
+        assert "full" in str(full[0])
+        assert all(store.read(f"{number}") for number in range(50))
+        store.ledger.connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
+        assert all(isinstance(outcome, tuple) for outcome in asyncio.run(run(0, 250)))
+        assert store.count()[1] == 250
+
+
+def test_a_file_that_is_no_store_is_damaged(tmp_path):
+    (tmp_path / FILE).write_bytes(b"not a database, not a database, not a database" * 40)
+    with pytest.raises(CorruptInput, match="not a database"):
+        open_replies(tmp_path)
+
+
+# Cache epochs
+
+
+def test_each_renewal_begins_one_epoch_of_the_roles_named_and_no_other(tmp_path):
+    folder = tmp_path / "replies"
+    assert read_epochs(folder) == {}
+    assert renew(folder, ["solver"]) == {"solver": 1}
+    assert renew(folder, ["judge", "solver", "judge"]) == {"judge": 1, "solver": 2}
+    assert read_epochs(folder) == {"judge": 1, "solver": 2}
+    assert renew(folder, ["judge"], "postgresql://a")["judge"] > 2
+    assert (name_epoch("a", 0), name_epoch("a", 2)) == ("a", "a#2")
+
+
+def test_damaged_epochs_are_named(tmp_path):
+    (tmp_path / "fresh.json").write_text("[1]")
+    with pytest.raises(CorruptInput, match=r"fresh\.json: damaged"):
+        read_epochs(tmp_path)

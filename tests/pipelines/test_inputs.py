@@ -13,7 +13,7 @@ class Quiet:
     def __init__(self):
         self.begun = []
 
-    def begin(self, name, total, unit):
+    def begin(self, name, total=0, unit="rows"):
         self.begun.append(name)
 
     def advance(self, done):

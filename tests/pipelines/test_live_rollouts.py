@@ -16,7 +16,7 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.images import LiveImageSearch
 from pipelines.services.clients.pages import DirectReader
-from pipelines.services.clients.recorded import RecordedChat, RecordedImageSearch, RecordedPages, RecordedTextSearch
+from pipelines.services.clients.recorded import Recorded, RecordedChat
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.search import LiveSearch
 from pipelines.stages.rollouts import Rollouts
@@ -87,11 +87,9 @@ def roll_out(folder, server, model):
     with closing(open_replies(folder)) as replies:
         tools = make_tools(
             folder,
-            text_search=RecordedTextSearch(
-                LiveSearch("serper", f"{place}/search", "SEARCH_KEY", QUICK), replies, live=True
-            ),
-            pages=RecordedPages(DirectReader("", QUICK, guard), replies, live=True),
-            image_search=RecordedImageSearch(
+            text_search=Recorded(LiveSearch("serper", f"{place}/search", "SEARCH_KEY", QUICK), replies, live=True),
+            pages=Recorded(DirectReader("", QUICK, guard), replies, live=True),
+            image_search=Recorded(
                 LiveImageSearch("google-vision", f"{place}/images", "IMAGES_KEY", QUICK, pictures=store, guard=guard),
                 replies,
                 live=True,

@@ -50,7 +50,6 @@ from pipelines.services.clients.chat import (
 from pipelines.services.clients.http import HttpReply, NoReply, read_key, redact
 from pipelines.services.clients.recorded import make_chat_key
 from pipelines.services.clients.replies import name_epoch
-from pipelines.services.clients.vendors import Vendors
 from pipelines.services.protocols import ChatReply, ChatRequest
 from pipelines.services.traffic import Waiting
 
@@ -72,8 +71,6 @@ FIRST_POLL = 1.0
 """Seconds before the first look at a batch; doubled for each further one."""
 SETTLED = 10.0
 """Seconds after which a server lists a batch whose creation it was asked for."""
-SAY_EVERY = 300.0
-"""Seconds between two messages about a batch that is under way."""
 ENDED = ("completed", "failed", "expired", "cancelled")
 _QUOTED = 600
 _CROWDED = ("token_limit_exceeded", "rate_limit_exceeded")
@@ -426,8 +423,6 @@ class BatchDesk:
     """By key."""
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
     """Tasks that follow the batches, by tag."""
-    _crowded: set[str] = field(default_factory=set)
-    """Tags of batches for which the server has no room yet."""
     _ended: list[BatchNote] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -545,7 +540,15 @@ class BatchDesk:
             self._release(note, dict.fromkeys(note.keys, Unanswered("its batch was refused", counts=False)))
             return
         if batch.status == "failed":
-            await self._face_refusal(note, batch)
+            errors = (batch.errors.data if batch.errors else None) or []
+            said = "; ".join(f"{error.message} ({error.code}, line {error.line})" for error in errors[:3])[:_QUOTED]
+            text = f"{self.server.place}: refuses {name}: {said or 'no reason'}"
+            if not any(error.code in _CROWDED for error in errors):
+                # Nothing was paid.
+                self.notes.remove(note)
+                raise ConfigError(text)
+            await asyncio.sleep(self.server.pace.poll)
+            self._release(note, dict.fromkeys(note.keys, Unanswered(text, counts=len(self._tasks) == 1)))
             return
         answers = await self._call(partial(self.server.read_answers, batch, frozenset(note.keys)))
         replies = sum(isinstance(answer, ChatReply) for answer in answers.values())
@@ -556,38 +559,14 @@ class BatchDesk:
             raise Unavailable(f"{self.server.place}: batch {batch.id} was cancelled; run again to ask the rest anew")
 
     async def _wait(self, note: BatchNote, name: str) -> "Batch":
-        began = said = time.monotonic()
         pause = min(FIRST_POLL, self.server.pace.poll)
         with Waiting() as waiting:
             while (batch := await self._call(partial(self.server.retrieve, note))).status not in ENDED:
                 done = batch.request_counts.completed if batch.request_counts else 0
                 waiting.note(name, f"{batch.status}, {done:,} of {len(note.keys):,} answered")
-                if (now := time.monotonic()) - said >= SAY_EVERY:
-                    said = now
-                    self.say(f"{name}: {done:,} answered, waited for {(now - began) / 60:,.0f} min")
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, self.server.pace.poll)
         return batch
-
-    async def _face_refusal(self, note: BatchNote, batch: "Batch") -> None:
-        """Release the requests of a refused batch if the server is busy, once another batch has ended.
-
-        Raises:
-            ConfigError: if the server does not take the file.
-        """
-        errors = (batch.errors.data if batch.errors else None) or []
-        said = "; ".join(f"{error.message} ({error.code}, line {error.line})" for error in errors[:3])[:_QUOTED]
-        text = f"{self.server.place}: refuses batch {batch.id} of {len(note.keys):,} requests: {said or 'no reason'}"
-        if not any(error.code in _CROWDED for error in errors):
-            # Nothing was paid.
-            self.notes.remove(note)
-            raise ConfigError(text)
-        self._crowded.add(note.tag)
-        others = [task for tag, task in self._tasks.items() if tag not in self._crowded]
-        if others:
-            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
-        self._crowded.discard(note.tag)
-        self._release(note, dict.fromkeys(note.keys, Unanswered(text, counts=not others)))
 
     def _release(self, note: BatchNote, answers: Mapping[str, Answer]) -> None:
         """Narrow a note to the keys with a reply, so that the others are free again; then pass on the answers."""
@@ -636,7 +615,6 @@ class BatchChat:
         is_recorded: returns whether the reply of a key is recorded.
         epoch: cache epoch, part of the identity; batches of older epochs are ignored.
         read_picture: reads the picture store, called in a thread.
-        vendors: rules learned from servers.
         say: receives messages about batches.
         pace: how batches are cut and waited for.
 
@@ -649,7 +627,6 @@ class BatchChat:
     is_recorded: Callable[[str], bool]
     epoch: int = 0
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
-    vendors: Vendors = field(default_factory=Vendors, repr=False, compare=False)
     say: Callable[[str], None] = field(default=lambda text: None, repr=False)
     pace: Pace = PACE
     _live: OpenAIChat = field(init=False, repr=False, compare=False)
@@ -676,10 +653,6 @@ class BatchChat:
         """The live model's identity in the cache epoch."""
         return name_epoch(self._live.identity, self.epoch)
 
-    async def _make_body(self, request: ChatRequest) -> bytes:
-        learned = self.vendors.find(self.settings.base_url[0], self.name).rules
-        return (await make_body(self.settings, request, self._pictures, learned)).data
-
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the reply once a batch brings it.
 
@@ -692,7 +665,7 @@ class BatchChat:
         key, desk, tries = make_chat_key(self, request), self._find_desk(), 0
         before = desk.answered
         while True:
-            body = b"" if desk.has(key) else await self._make_body(request)
+            body = b"" if desk.has(key) else await make_body(self.settings, request, self._pictures)
             answer = await desk.get(key, body)
             if isinstance(answer, ChatReply):
                 return replace(cut_at_stop(answer, request.stop), retries=tries)

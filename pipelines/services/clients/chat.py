@@ -17,7 +17,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from random import Random
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -25,7 +24,7 @@ from weakref import WeakKeyDictionary
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
-from pipelines.config.profiles import NO_RULES, KeyRules, find_profile, find_replies
+from pipelines.config.profiles import KeyRules, find_profile, find_replies
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import digest_value
@@ -41,7 +40,6 @@ from pipelines.services.clients.http import (
     read_key,
     redact,
 )
-from pipelines.services.clients.vendors import Vendors, read_refusal
 from pipelines.services.prompting import SAMPLED
 from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, Sampling, ToolCall
 from pipelines.services.traffic import Waiting
@@ -82,29 +80,19 @@ class PictureParts:
         return orjson.dumps({"type": "image_url", "image_url": shown})
 
 
-@dataclass(frozen=True, slots=True)
-class ChatBody:
-    """The body of a request as it is sent, and those of its keys that a server may refuse and do without."""
-
-    data: bytes
-    keys: frozenset[str]
-
-
-async def make_body(
-    settings: ModelConfig, request: ChatRequest, pictures: PictureParts, learned: KeyRules = NO_RULES
-) -> ChatBody:
-    """Return the body of a request to a model: what is asked for, as its profile and what was learned have it."""
+async def make_body(settings: ModelConfig, request: ChatRequest, pictures: PictureParts) -> bytes:
+    """Return the body of a request to a model: what is asked for, as its profile has it."""
     shown = {sha256: await pictures.get(sha256) for message in request.messages for sha256 in message.images}
     try:
-        return _make_body(settings, request, shown, learned)
+        return _make_body(settings, request, shown)
     except orjson.JSONEncodeError:
         # Lone surrogates cannot be sent. Messages are cleaned only then, because unchanged strings keep their cached
         # UTF-8 from one turn of a conversation to the next.
         clean = tuple(_clean_message(message) for message in request.messages)
-        return _make_body(settings, replace(request, messages=clean), shown, learned)
+        return _make_body(settings, replace(request, messages=clean), shown)
 
 
-def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, bytes], learned: KeyRules) -> ChatBody:
+def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, bytes]) -> bytes:
     profile = find_profile(settings)
     messages = [_render(message, shown) for message in request.messages]
     asked = {"model": settings.name, "messages": messages, **profile.defaults, **_list_asked(request)}
@@ -114,8 +102,7 @@ def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, 
         asked["response_format"] = orjson.Fragment(_make_format(request.task, request.schema_json))
     elif request.schema_json and find_replies(settings) == "json":
         asked["response_format"] = {"type": "json_object"}
-    taken, own = learned.apply(profile.apply(asked)), list_own_keys(settings)
-    return ChatBody(orjson.dumps(taken | own), frozenset(taken) - frozenset(own))
+    return orjson.dumps(profile.apply(asked) | list_own_keys(settings))
 
 
 def _list_asked(request: ChatRequest) -> dict[str, Any]:
@@ -298,7 +285,7 @@ def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
 FIRST_LIMIT = 4
 """First concurrency limit of an endpoint that is one of several."""
 DEAD_AFTER = 5
-"""Failures in a row after which an endpoint is down; one refused connection is enough."""
+"""Failures in a row after which an endpoint is left alone; one refused connection is enough."""
 LONGEST_WAIT = 600.0
 """Longest pause in seconds of an endpoint, whatever its Retry-After says."""
 LONGEST_PAUSE = 30.0
@@ -335,16 +322,18 @@ class Ticket:
 
 @dataclass(slots=True, eq=False)
 class Endpoint:
-    """One endpoint and the state of its AIMD concurrency limit.
+    """One endpoint and what is known of it.
 
-    The limit grows by one an answer until the endpoint is first too slow or busy, then by one a full round, and only
-    while it holds requests back. It is halved at most once a round trip.
+    Its limit grows by one an answer while it holds requests back, and is halved at most once a round trip where it is
+    busy or silent. After a pause one request at a time probes it, and an answer brings it back.
 
     Attributes:
         most: upper bound of ``limit``, the requests that may be in flight now (at least 1).
         gpus: behind the endpoint, shared equally by its requests in flight.
-        pause: seconds of the first probe or wait, doubled each time.
-        troubled_since: time of the first trouble since the last answer.
+        pause: seconds of the first pause, doubled each time.
+        rounds: pauses since the last answer.
+        streak: failures in a row.
+        troubled_since: time of the first pause since the last answer.
     """
 
     url: str
@@ -352,60 +341,51 @@ class Endpoint:
     limit: float
     gpus: float = 0.0
     pause: float = 0.5
-    random: Random = field(default_factory=Random, repr=False)
     in_flight: int = 0
     sent: int = 0
     answered: int = 0
-    dead: bool = False
     last_error: str = ""
     troubled_since: float = math.inf
-    busy_until: float = -math.inf
-    probe_at: float = -math.inf
-    _probing: bool = False
+    away_until: float = -math.inf
+    rounds: int = 0
     streak: int = 0
-    _rounds: int = 0
+    _probing: bool = False
     _cut_at: float = -math.inf
-    _died_at: float = -math.inf
+    _paused_at: float = -math.inf
     _meter: float = 0.0
     _metered_at: float = 0.0
 
     def has_room(self, now: float) -> bool:
         """Return whether a request may be sent."""
-        if now < self.busy_until:
-            return False
-        if self.dead:
-            return not self._probing and now >= self.probe_at
-        return self.in_flight < int(self.limit)
+        room = not self._probing if self.rounds else self.in_flight < int(self.limit)
+        return room and now >= self.away_until
 
     def find_next(self, now: float) -> float:
         """Return when the endpoint's pause ends, infinity if there is none."""
-        moment = max(self.busy_until, self.probe_at if self.dead and not self._probing else -math.inf)
-        return moment if moment > now else math.inf
+        return self.away_until if self.away_until > now else math.inf
 
     def was_away(self, since: float, now: float, patience: float) -> bool:
         """Return whether the endpoint was busy or down for ``patience`` seconds after ``since``."""
-        idle = self.dead or (not self.in_flight and now < self.busy_until)
-        return idle and now >= max(since, self.troubled_since) + patience
+        return self.rounds > 0 and now >= max(since, self.troubled_since) + patience
 
     def take(self, now: float) -> Ticket:
         """Count a request in."""
         self._advance(now)
         self.in_flight += 1
         self.sent += 1
-        self._probing = self._probing or self.dead
-        return Ticket(self, now, self._meter, self.dead)
+        self._probing = self._probing or self.rounds > 0
+        return Ticket(self, now, self._meter, self.rounds > 0)
 
     def end(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> float:
         """Count a request out, update the endpoint's state and return the request's GPU-seconds."""
         self._advance(now)
         if outcome.kind == "answered":
-            self._note_answer()
+            self.answered += 1
+            if self.in_flight >= int(self.limit):
+                self.limit = min(self.most, self.limit + 1.0)
+            self.streak, self.rounds, self.troubled_since = 0, 0, math.inf
         elif outcome.kind != "unknown":
-            self.last_error = outcome.said
-            if outcome.kind == "busy":
-                self._note_busy(ticket, outcome.wait, now)
-            elif ticket.taken >= self._died_at:
-                self._note_failure(ticket, outcome.kind, now)
+            self._note_trouble(ticket, outcome, now)
         self.in_flight -= 1
         if ticket.probe:
             self._probing = False
@@ -416,48 +396,21 @@ class Endpoint:
             self._meter += self.gpus * (now - self._metered_at) / self.in_flight
         self._metered_at = now
 
-    def _note_answer(self) -> None:
-        self.answered += 1
-        self.streak = self._rounds = 0
-        self.troubled_since = math.inf
-        if self.dead:
-            self.dead = False
-            self.limit = min(self.limit, FIRST_LIMIT)
-            self._cut_at = -math.inf
-        elif self.in_flight >= int(self.limit):
-            self.limit = min(self.most, self.limit + (1.0 if self._cut_at == -math.inf else 1.0 / self.limit))
-
-    def _note_busy(self, ticket: Ticket, wait: float, now: float) -> None:
-        self.dead = False
-        self.streak = 0
-        self.troubled_since = min(self.troubled_since, now)
-        if self._cut(ticket, now):
-            self._rounds += 1
-            wait = wait or self._draw_pause()
-        self.busy_until = max(self.busy_until, now + min(wait, LONGEST_WAIT))
-
-    def _note_failure(self, ticket: Ticket, kind: OutcomeKind, now: float) -> None:
-        self.streak += 1
-        if kind == "silent":
-            self._cut(ticket, now)
-        if ticket.probe or kind == "gone" or self.streak >= DEAD_AFTER:
-            self.dead = True
-            self._died_at = now
-            self._rounds += 1
-            self.troubled_since = min(self.troubled_since, now)
-            self.probe_at = now + self._draw_pause()
-
-    def _cut(self, ticket: Ticket, now: float) -> bool:
-        """Halve the limit unless the request was sent before it was last halved; return whether it was halved."""
-        if ticket.taken < self._cut_at:
-            return False
-        self._cut_at = now
-        self.limit = max(1.0, self.limit / 2)
-        return True
-
-    def _draw_pause(self) -> float:
-        longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(self._rounds - 1, 32))
-        return longest * self.random.uniform(0.5, 1.0)
+    def _note_trouble(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> None:
+        self.last_error, is_busy = outcome.said, outcome.kind == "busy"
+        self.streak += not is_busy
+        if outcome.kind in ("busy", "silent") and ticket.taken >= self._cut_at:
+            self._cut_at, self.limit = now, max(1.0, self.limit / 2)
+        if is_busy and outcome.wait:
+            self.away_until = max(self.away_until, now + min(outcome.wait, LONGEST_WAIT))
+        # What was sent before the last pause says nothing new.
+        if ticket.taken >= self._paused_at and (
+            is_busy or outcome.kind == "gone" or ticket.probe or self.streak >= DEAD_AFTER
+        ):
+            self.rounds += 1
+            self._paused_at, self.troubled_since = now, min(self.troubled_since, now)
+            longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(self.rounds - 1, 32))
+            self.away_until = max(self.away_until, now + longest * random.uniform(0.5, 1.0))
 
 
 def choose_endpoint(endpoints: Sequence[Endpoint], avoided: Endpoint | None, now: float) -> Endpoint | None:
@@ -471,11 +424,12 @@ def choose_endpoint(endpoints: Sequence[Endpoint], avoided: Endpoint | None, now
         now: seconds.
     """
     free = [endpoint for endpoint in endpoints if endpoint.has_room(now)]
-    alive = [endpoint for endpoint in free if not endpoint.dead]
     best = min(
-        alive, key=lambda each: (each is avoided, (each.in_flight + 1) * (1 + each.streak), each.sent), default=None
+        (each for each in free if not each.rounds),
+        key=lambda each: (each is avoided, (each.in_flight + 1) * (1 + each.streak), each.sent),
+        default=None,
     )
-    probe = min((each for each in free if each.dead), key=lambda each: each.sent, default=None)
+    probe = min((each for each in free if each.rounds), key=lambda each: each.sent, default=None)
     # A request that has failed once is not risked on a probe.
     if probe is not None and (best is None or (avoided is None and best.in_flight >= SPARED)):
         return probe
@@ -600,32 +554,6 @@ _RECORDS_FAULT = {
 """By failed row's error, the words of an error response that concerns one record alone."""
 _TOO_MANY_TOKENS = re.compile(r"max_(?:completion_)?tokens\b[^{}]{0,200}?\btoo large\b")
 """A shorter prompt does not help, although the message goes on to name the context length."""
-_FORMAT = re.compile(r"response_format|guided|json_schema|json schema|json_object|structured.?output|grammar")
-"""Words of an error response to a forced reply format that the server does not support."""
-_TOOLS = re.compile(
-    r"parallel_tool_calls|tool[ _-]?(?:choice|use)\b|function.call"
-    r"|\btools?\b[^{}]{0,80}\b(?:support|param)|support\w* tools?\b"
-)
-_STOP = re.compile(
-    r"\b(?:not|un)[ -]?(?:support|permit|allow|known|recogni)[^{}]{0,80}\bstop\b"
-    r"|\bstop\b[^{}]{0,80}\b(?:not|un)[ -]?(?:support|permit|allow|known|recogni)"
-)
-_EXTRAS = (
-    (
-        _TOOLS,
-        "the server takes no native tool calls: give rollouts another dialect than native, or start vLLM with "
-        "--enable-auto-tool-choice and --tool-call-parser",
-    ),
-    (
-        _STOP,
-        'the server takes no stop, which rollouts send in every dialect but native: set dialect = "native" for them',
-    ),
-)
-"""Words of an error response to parameters that only rollouts send, and what to do."""
-_ADVICE = {
-    "schema": 'the server takes no JSON schema: set replies = "json" or "text" for this model',
-    "json": 'the server forces no JSON: set replies = "text" for this model',
-}
 
 
 def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: str) -> SynthError | NoReply:
@@ -653,37 +581,10 @@ def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: s
         for fault, words in _RECORDS_FAULT.items():
             if words.search(folded):
                 return RecordFailed(fault, f"{place}: {said}")
-    return ConfigError(f"{place}: rejects the request ({said}); {_advise(find_replies(settings), status, folded)}")
-
-
-class KeysRefused(Exception):
-    """The server refuses keys of the request; ``error`` is what it means if nothing can be done about them."""
-
-    def __init__(self, rules: KeyRules, error: SynthError, text: str) -> None:
-        super().__init__(text)
-        self.rules, self.error = rules, error
-
-
-def _find_keys(error: Exception, body: ChatBody, reply: HttpReply, text: str) -> Exception:
-    """Return the refusal of keys that an error is, else the error itself."""
-    if not isinstance(error, ConfigError) or reply.status not in (400, 422):
-        return error
-    rules = read_refusal(text, body.keys)
-    return error if rules == NO_RULES else KeysRefused(rules, error, text)
-
-
-def _advise(replies: str, status: int, folded: str) -> str:
-    """Return which setting to change after an error response that concerns all requests."""
-    for words, advice in _EXTRAS:
-        if words.search(folded):
-            return advice
-    if status not in (400, 422):
-        return "see name, base_url and sampling"
-    if _TOO_MANY_TOKENS.search(folded):
-        return "lower max_tokens in sampling"
-    if replies in _ADVICE and _FORMAT.search(folded):
-        return _ADVICE[replies]
-    return "see name, base_url and sampling"
+    return ConfigError(
+        f"{place}: rejects the request ({said}); see name, base_url, profile, replies, max_tokens and sampling of the "
+        "model, and the dialect of rollouts"
+    )
 
 
 VERSION = 1
@@ -694,7 +595,7 @@ _PROBE = Message("user", "Say yes.")
 class _Trial:
     """One request on its way to a reply."""
 
-    body: ChatBody
+    body: bytes
     since: float
     reply_bytes: int = LEAST_REPLY_BYTES
     """Largest reply that is read."""
@@ -734,7 +635,6 @@ class OpenAIChat:
             same model. The key is read from its variable at each request.
         read_picture: picture store, called in a thread.
         pause: first upper bound in seconds of the pause after a failure, doubled each time.
-        vendors: what was learned of servers.
         patience: seconds that every address may be away or busy before the run stops.
         tries: requests that get no complete reply before this record fails.
 
@@ -745,7 +645,6 @@ class OpenAIChat:
     settings: ModelConfig
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
     pause: float = 1.0
-    vendors: Vendors = field(default_factory=Vendors, repr=False, compare=False)
     patience: float = PATIENCE
     tries: int = TRIES
     pool: EndpointPool = field(init=False, repr=False, compare=False)
@@ -785,24 +684,11 @@ class OpenAIChat:
             RecordFailed: if the server refuses this prompt (too long, content filter), or gives no complete reply to it
                 in all tries, or one too large for the tokens asked for in one try, while others get theirs.
         """
-        server = self.vendors.find(self.settings.base_url[0], self.name)
-        # Who stood behind a request that found everything away has waited as long as that one.
         since = self.pool.clock()
-        while True:
-            rules = server.rules
-            body = await make_body(self.settings, request, self._pictures, rules)
-            async with server.trying(body.keys):
-                if rules is not server.rules:
-                    continue  # what another request has learned meanwhile
-                try:
-                    with Waiting() as waiting:
-                        reply = await self._ask(_Trial(body, since, _limit_reply(request)), request, waiting)
-                except KeysRefused as refused:
-                    if rules is server.rules and not server.learn(refused.rules, str(refused)):
-                        raise refused.error from None
-                    continue
-                server.accept(body.keys)
-            return reply if request.stop else part_thought(reply)
+        body = await make_body(self.settings, request, self._pictures)
+        with Waiting() as waiting:
+            reply = await self._ask(_Trial(body, since, _limit_reply(request)), request, waiting)
+        return reply if request.stop else part_thought(reply)
 
     async def _ask(self, trial: _Trial, request: ChatRequest, waiting: Waiting) -> ChatReply:
         """Send a body until there is a reply."""
@@ -828,8 +714,7 @@ class OpenAIChat:
         """Request one token to tell a failing server from a failing prompt, when no other request was sent since."""
         one = Sampling(max_tokens=1)
         probe = replace(request, messages=(_PROBE,), sampling=one, schema_json="", sample=0, tools="", stop=())
-        rules = self.vendors.find(self.settings.base_url[0], self.name).rules
-        body = await make_body(self.settings, probe, self._pictures, rules)
+        body = await make_body(self.settings, probe, self._pictures)
         return await self._send(_Trial(body, since)) is not None
 
     async def _send(self, trial: _Trial) -> ChatReply | None:
@@ -847,11 +732,11 @@ class OpenAIChat:
             trial.seconds = time.monotonic() - since
             if received.status != 200:
                 text = redact(received.body, secrets)
-                raise _find_keys(explain_refusal(self.settings, place, received, text), trial.body, received, text)
+                raise explain_refusal(self.settings, place, received, text)
             reply = read_completion(received.body, secrets)
             outcome = RequestOutcome("answered")
             return reply
-        except (RecordFailed, KeysRefused):
+        except RecordFailed:
             outcome = RequestOutcome("answered")
             raise
         except RateLimited as error:
@@ -876,7 +761,7 @@ class OpenAIChat:
             "Accept-Encoding": "identity",
             **more,
         }
-        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=trial.body.data)
+        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=trial.body)
         return await self.session.fetch(request, self.settings.timeout, trial.reply_bytes)
 
 
@@ -922,18 +807,13 @@ def _check_addresses(settings: ModelConfig) -> None:
     for url in urls:
         try:
             address = urlsplit(url)
-            served = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+            served = address.scheme in ("http", "https") and address.hostname and address.port != 0
         except ValueError:
-            served = False
-        if "@" in url or "?" in url or "#" in url:
+            served = None
+        if not served or set(url) & set("@?#"):
             raise ConfigError(
-                f"model {settings.name}: base_url has a user, password or parameters; give the address alone"
+                f"model {settings.name}: base_url is not an address such as http://127.0.0.1:8000/v1, without user, "
+                "password and parameters"
             )
-        if not served:
-            raise ConfigError(
-                f"model {settings.name}: base_url {url!r} is not an address; expected such as http://127.0.0.1:8000/v1"
-            )
-    if len({url.rstrip("/") for url in urls}) < len(urls):
-        raise ConfigError(f"model {settings.name}: an address is given twice: {', '.join(urls)}")
     if len(urls) > 1 and not settings.revision:
         raise ConfigError(f"model {settings.name}: several addresses need a revision that all of them serve")

@@ -9,9 +9,7 @@ The files that many records look up at once are joined into few requests to the 
 
 import asyncio
 import hashlib
-import json
 import re
-import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,17 +20,14 @@ from urllib.parse import unquote, urlencode, urlsplit
 import orjson
 from yarl import URL
 
-from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
-from pipelines.ids import canonical_json, digest_value
+from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
 from pipelines.names import normalise_file
 from pipelines.pictures import PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
-from pipelines.services.clients.recorded import Recorder
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.sparql import name_agent
 from pipelines.services.image_metadata import (
     MOST_FILES,
-    FileFetch,
-    FileSearch,
     ImageFacts,
     ImageMetadata,
     RemoteFile,
@@ -142,6 +137,20 @@ class CommonsApi(CommonsClient):
             pages = await self.list_pages({"redirects": "1", "titles": "|".join(batch)}, batch)
             facts |= {title: self.read(page) for title, page in pages.items()}
         return {file: facts[title] if title else None for file, title in titles.items()}
+
+    async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
+        """Return pictures for some words by CirrusSearch, as :class:`FileSearch` says."""
+        words = plain_query(query)
+        if not words or count < 1:
+            return ()
+        form = {"generator": "search", "gsrsearch": f"{words} filetype:bitmap", "gsrnamespace": "6"}
+        pages = await self.list_pages(form | {"gsrlimit": str(min(count, MOST_FILES))})
+        try:
+            ranked = sorted(pages.values(), key=lambda page: int(page["index"]))
+        except _MALFORMED as error:
+            raise self.refuse(error) from error
+        found = ((normalise_file(page["title"].partition(":")[2]), self.read(page)) for page in ranked)
+        return tuple((file, facts) for file, facts in found if facts is not None)[:count]
 
     async def list_pages(self, form: Mapping[str, str], titles: Sequence[str] = ()) -> dict[str, Page]:
         """Return pages with what is known of their files, over continuations.
@@ -353,36 +362,9 @@ def strip_html(source: str) -> str:
     return " ".join(text.split())[:_MAX_TEXT].rstrip()
 
 
-COMMONS_SEARCH_VERSION = 1
 _MAX_QUERY = 250
 """Characters; the service refuses queries of more than 300."""
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
-
-
-@dataclass(frozen=True, slots=True)
-class CommonsSearch:
-    """The search of a MediaWiki with CirrusSearch."""
-
-    api: CommonsApi
-
-    @property
-    def identity(self) -> str:
-        """Address."""
-        return f"commons-search@{COMMONS_SEARCH_VERSION}:{self.api.url}"
-
-    async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
-        """Return pictures for some words, as :class:`FileSearch` says."""
-        words = plain_query(query)
-        if not words or count < 1:
-            return ()
-        form = {"generator": "search", "gsrsearch": f"{words} filetype:bitmap", "gsrnamespace": "6"}
-        pages = await self.api.list_pages(form | {"gsrlimit": str(min(count, MOST_FILES))})
-        try:
-            ranked = sorted(pages.values(), key=lambda page: int(page["index"]))
-        except _MALFORMED as error:
-            raise self.api.refuse(error) from error
-        found = ((normalise_file(page["title"].partition(":")[2]), self.api.read(page)) for page in ranked)
-        return tuple((file, facts) for file, facts in found if facts is not None)[:count]
 
 
 def plain_query(query: str) -> str:
@@ -406,27 +388,9 @@ _LONGEST_NAME = 160
 _PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)", re.IGNORECASE)
 
 
-class _Doubtful(NoReply):
-    """A whole reply with the wrong content: retried, and believed if it comes each time."""
-
-    def __init__(self, failure: SynthError) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-
-
-_MOST_UNSCALED = 2
-"""Thumbnails in a row that may never come; more are an outage."""
-
-
 @dataclass(frozen=True, slots=True)
 class CommonsFiles(CommonsClient):
-    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file.
-
-    Attributes:
-        unscaled: files whose thumbnails never came, since the last that did.
-    """
-
-    unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
+    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file."""
 
     @property
     def identity(self) -> str:
@@ -441,23 +405,15 @@ class CommonsFiles(CommonsClient):
 
     async def fetch_file(self, file: RemoteFile) -> bytes:
         """Return a picture's bytes, as :class:`FileFetch` says; the original if its thumbnail never comes."""
-        original, address = drop_tracking(file.url), choose_address(file, WIDTH)
-        try:
-            if address == original:
-                return await self._fetch(original, file.sha1)
+        original, error = drop_tracking(file.url), NoReply("no reply")
+        for address in dict.fromkeys((choose_address(file, WIDTH), original)):
             try:
-                data = await self._fetch(address, "")
-            except NoReply:
-                # One file that the service cannot scale must not stop every run; several in a row are an outage.
-                self.unscaled.append(file.file)
-                if len(self.unscaled) > _MOST_UNSCALED:
-                    raise
-                address = original
-                return await self._fetch(original, file.sha1)
-        except NoReply as error:
-            raise Unavailable(f"{address}: {error}, {self.client.tries} times; run again later") from error
-        self.unscaled.clear()
-        return data
+                return await self._fetch(address, file.sha1 if address == original else "")
+            except TooLarge as large:
+                raise RecordFailed("picture-too-large", f"{address}: {large}") from large
+            except NoReply as none:
+                error = none
+        raise Unavailable(f"{original}: {error}, {self.client.tries} times; run again later")
 
     async def _fetch(self, address: str, sha1: str) -> bytes:
         """Return the picture at an address, which has a sha1 unless that is empty."""
@@ -467,12 +423,7 @@ class CommonsFiles(CommonsClient):
             _check_content(address, data, sha1)
             return data
 
-        try:
-            return await self.client.retry(address, attempt)
-        except TooLarge as error:
-            raise RecordFailed("picture-too-large", f"{address}: {error}") from error
-        except _Doubtful as error:
-            raise error.failure from error
+        return await self.client.retry(address, attempt)
 
     async def _follow(self, address: str) -> bytes:
         """Return the file at an address after redirects inside the service."""
@@ -486,7 +437,10 @@ class CommonsFiles(CommonsClient):
             elif reply.status == 200:
                 return reply.body
             else:
-                raise _explain_status(str(url), reply)
+                check_refusal(str(url), reply)
+                if reply.status in (400, 404, 410):
+                    raise RecordFailed("picture-missing", f"{url}: HTTP {reply.status}")
+                raise NoReply(f"HTTP {reply.status}")
         raise RecordFailed("picture-address", f"{address}: more than {_REDIRECTS} redirects")
 
     def _check_address(self, url: URL) -> None:
@@ -529,62 +483,30 @@ def _check_content(address: str, data: bytes, sha1: str) -> None:
         if _PAGE.match(data[:200]):
             raise NoReply("a page in place of a picture")
         detail = f"{address}: starts with {data[:8]!r}; allowed are JPEG, PNG, GIF and WebP"
-        raise _Doubtful(RecordFailed("picture-format", detail))
+        raise RecordFailed("picture-format", detail)
     found = hashlib.sha1(data, usedforsecurity=False).hexdigest() if sha1 else ""
     if found != sha1:
-        raise _Doubtful(RecordFailed("picture-changed", f"{address}: sha1 is {found}, it was described with {sha1}"))
+        raise RecordFailed("picture-changed", f"{address}: sha1 is {found}, it was described with {sha1}")
 
 
-def _explain_status(address: str, reply: HttpReply) -> Exception:
-    """Return the error that a status other than 200 stands for, or raise it."""
-    status = reply.status
-    check_refusal(address, reply)
-    if status in (400, 404, 410):
-        return RecordFailed("picture-missing", f"{address}: HTTP {status}")
-    return NoReply(f"HTTP {status}")
-
-
-class RecordedImageMetadata(Recorder[ImageMetadata]):
-    """A service whose reply about each file is recorded by itself, also that it has no such file.
-
-    A reply is recorded before the next request is sent. In the counts, a file is a call.
-    """
+class RecordedCommons(Recorded):
+    """A service that knows pictures, whose reply about each file and to each search is recorded, also an empty one."""
 
     __slots__ = ()
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
-        """Return recorded facts, and request those of files that have none."""
-        keys = {file: digest_value([self.identity, "describe_image", file]) for file in files}
-        replies = {file: self.store.read(key) for file, key in keys.items()}
-        missing = [file for file, reply in replies.items() if reply is None]
-        for start in range(0, len(missing), MOST_FILES):
-            batch = missing[start : start + MOST_FILES]
-            asked = [keys[file] for file in batch]
-            await self.store.note_asks(asked, self.identity)
-            try:
-                found = await self.service.describe_images(batch)
-            except Exception as error:
-                self.store.note_failure(asked, self.identity, type(error).__name__)
-                raise
-            made = {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
-            await self.store.record({keys[file]: reply for file, reply in made.items()}, self.identity)
-            replies |= made
-            count_usage(Usage(calls=len(batch)))
-        count_usage(Usage(cached_calls=len(replies) - len(missing)))
-        return {file: _read_recorded(json.loads(reply or "null")) for file, reply in replies.items()}
+        """Return recorded facts, and request those of files that have none; a file is a call."""
 
+        async def describe(file: str) -> ImageFacts | None:
+            async def ask() -> object:
+                facts = (await self.service.describe_images([file]))[file]
+                return None if facts is None else asdict(facts)
 
-def _read_recorded(facts: dict[str, Any] | None) -> ImageFacts | None:
-    """Return recorded facts; earlier versions also recorded the address of a thumbnail."""
-    if facts is None:
-        return None
-    return ImageFacts(**{name: value for name, value in facts.items() if name != "thumbnail_url"})
+            found = await self.recall(["describe_image", file], ask)
+            return None if found is None else ImageFacts(**found)
 
-
-class RecordedFileSearch(Recorder[FileSearch]):
-    """A search for pictures whose results are recorded, also empty ones."""
-
-    __slots__ = ()
+        wanted = list(dict.fromkeys(files))
+        return dict(zip(wanted, await asyncio.gather(*map(describe, wanted)), strict=True))
 
     async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
         """Return the recorded pictures or search."""
@@ -593,11 +515,11 @@ class RecordedFileSearch(Recorder[FileSearch]):
             return [[file, asdict(facts)] for file, facts in await self.service.search_files(query, count)]
 
         found = await self.recall(["search_files", query, count], ask)
-        return tuple((file, facts) for file, recorded in found if (facts := _read_recorded(recorded)))
+        return tuple((file, ImageFacts(**facts)) for file, facts in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedFileFetch(Recorder[FileFetch]):
+class RecordedFileFetch(Recorded):
     """Pictures that are fetched once; the recording keeps the sha256 or the error, the image store the bytes."""
 
     pictures: PictureStore
@@ -616,26 +538,17 @@ class RecordedFileFetch(Recorder[FileFetch]):
             except RecordFailed as error:
                 return {"error": error.error, "detail": error.detail}
 
-        call = ["fetch_file", file.file, file.url]
-        said = await self.recall(call, ask)
+        said = await self.recall(["fetch_file", file.file, file.url], ask)
         if "error" in said:
             raise RecordFailed(said["error"], said["detail"])
         try:
-            data, _ = await asyncio.to_thread(self.pictures.load, said["sha256"])
+            return (await asyncio.to_thread(self.pictures.load, said["sha256"]))[0]
         except CorruptInput:
-            return await self._fetch_again(file, digest_value([self.identity, *call]), said["sha256"])
-        return data
+            return await self._fetch_again(file, said["sha256"])
 
-    async def _fetch_again(self, file: RemoteFile, key: str, sha256: str) -> bytes:
+    async def _fetch_again(self, file: RemoteFile, sha256: str) -> bytes:
         """Fetch a recorded picture that is missing from the image store; it must be the same."""
-        await self.store.note_asks([key], self.identity)
-        try:
-            data = await self.service.fetch_file(file)
-        except Exception as error:
-            self.store.note_failure([key], self.identity, type(error).__name__)
-            raise
-        # The first reply stays, so the log of requests notes this one as a failure.
-        self.store.note_failure([key], self.identity, "fetched-again")
+        data: bytes = await self.service.fetch_file(file)
         count_usage(Usage(calls=1))
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:
@@ -653,21 +566,16 @@ GATHER = 0.05
 """Seconds that the first file of a request waits for the files of other records."""
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """The files of one event loop that are to be asked about, with the reply that is awaited for each."""
-
-    files: dict[str, asyncio.Future[ImageFacts | None]] = field(default_factory=dict)
-    full: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class JoinedMetadata:
     """A service that knows pictures, asked of fifty files of any records in one request."""
 
     service: ImageMetadata
-    _loops: dict[asyncio.AbstractEventLoop, _Waiting] = field(default_factory=dict, repr=False, compare=False)
+    _waiting: dict[asyncio.AbstractEventLoop, dict[str, asyncio.Future[ImageFacts | None]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """By event loop: the files that are to be asked about next, with the reply that is awaited for each."""
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def identity(self) -> str:
@@ -679,81 +587,26 @@ class JoinedMetadata:
 
         Raises as :meth:`ImageMetadata.describe_images`.
         """
-        if not files:
-            return {}
         loop = asyncio.get_running_loop()
-        waiting = self._loops.setdefault(loop, _Waiting())
-        asked = {file: waiting.files.setdefault(file, loop.create_future()) for file in files}
-        if len(waiting.files) >= MOST_FILES:
-            waiting.full.set()
-        if waiting.task is None:
-            waiting.task = asyncio.create_task(self._ask_all(waiting))
-        # A record that is interrupted leaves the replies to those that wait for the same files.
-        replies = await asyncio.gather(*map(asyncio.shield, asked.values()))
-        return dict(zip(asked, replies, strict=True))
+        if files and loop not in self._waiting:
+            task = loop.create_task(self._ask(loop))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        waiting = self._waiting.setdefault(loop, {}) if files else {}
+        replies = [waiting.setdefault(file, loop.create_future()) for file in files]
+        return dict(zip(files, await asyncio.gather(*map(asyncio.shield, replies)), strict=True))
 
-    async def _ask_all(self, waiting: _Waiting) -> None:
-        """Ask until no file waits; then nothing is kept of the event loop."""
-        try:
-            while waiting.files:
-                await _gather(waiting)
-                batch = {file: waiting.files.pop(file) for file in list(waiting.files)[:MOST_FILES]}
-                asking = asyncio.create_task(self._ask(list(batch)))
-                await asyncio.wait([asking])
-                for place, reply in enumerate(batch.values()):
-                    if (error := asking.exception()) is None:
-                        reply.set_result(asking.result()[place])
-                    else:
-                        reply.set_exception(error)
-                        # Marks it as seen: asyncio complains of errors of those that nobody waits for any more.
-                        reply.exception()
-        finally:
-            self._loops.pop(asyncio.get_running_loop(), None)
-
-    async def _ask(self, files: Sequence[str]) -> list[ImageFacts | None]:
-        facts = await self.service.describe_images(files)
-        return [facts[file] for file in files]
-
-
-async def _gather(waiting: _Waiting) -> None:
-    """Wait until a request is full, at most :data:`GATHER`."""
-    waiting.full.clear()
-    if len(waiting.files) < MOST_FILES:
-        try:
-            async with asyncio.timeout(GATHER):
-                await waiting.full.wait()
-        except TimeoutError:
-            return
-
-
-@dataclass(slots=True)
-class CountedFetch:
-    """A service that hands out pictures, with counts of what came and what waits."""
-
-    service: FileFetch
-    fetched: int = 0
-    waiting: int = 0
-    _started: float = 0.0
-
-    @property
-    def identity(self) -> str:
-        """The service's."""
-        return self.service.identity
-
-    async def fetch_file(self, file: RemoteFile) -> bytes:
-        """Return a picture, as :meth:`FileFetch.fetch_file` says."""
-        self._started = self._started or time.monotonic()
-        self.waiting += 1
-        try:
-            data = await self.service.fetch_file(file)
-        finally:
-            self.waiting -= 1
-        self.fetched += 1
-        return data
-
-    def describe(self) -> str:
-        """Return how far the fetching is: how many came, how many wait, and for how long; empty where none waits."""
-        if not self.fetched or not self.waiting:
-            return ""
-        rate = self.fetched / max(time.monotonic() - self._started, 1e-9)
-        return f"{self.fetched:,} pictures fetched, {self.waiting:,} wait for {self.waiting / rate:,.0f} s"
+    async def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ask about the files that wait after a moment."""
+        await asyncio.sleep(GATHER)
+        waiting = self._waiting.pop(loop)
+        for start in range(0, len(waiting), MOST_FILES):
+            batch = list(waiting)[start : start + MOST_FILES]
+            (outcome,) = await asyncio.gather(self.service.describe_images(batch), return_exceptions=True)
+            for file in batch:
+                if isinstance(outcome, BaseException):
+                    waiting[file].set_exception(outcome)
+                    # Marks it as seen: asyncio complains of errors of those that nobody waits for any more.
+                    waiting[file].exception()
+                else:
+                    waiting[file].set_result(outcome[file])

@@ -9,7 +9,6 @@ first one's row.
 """
 
 import asyncio
-import difflib
 import hashlib
 import http.client
 import importlib.util
@@ -26,7 +25,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -35,7 +33,6 @@ from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed, U
 from pipelines.files import explain_os_error
 from pipelines.ids import digest_file, digest_value
 from pipelines.pictures import MAX_BYTES, open_pixels, read_header
-from pipelines.services.clients.sqlite import explain_sqlite_error
 from pipelines.services.protocols import ImageEncoder, PictureFile
 
 if TYPE_CHECKING:
@@ -90,24 +87,15 @@ def read_architecture(named: str) -> Architecture:
         # open_clip also takes the spelling ViT-B/32.
         path = folder / f"{named.replace('/', '-')}.json"
         if not path.is_file():
-            known = sorted(entry.stem for entry in folder.glob("*.json"))
-            raise ConfigError(f"encoder.model {named!r}: open_clip has no such architecture{_suggest(named, known)}")
+            raise ConfigError(f"encoder.model {named!r}: open_clip has no such architecture")
     try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"encoder.model {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise ConfigError(f"encoder.model {path}: invalid JSON ({error})") from error
-    found = content if isinstance(content, dict) else {}
-    model, preprocessing = found.get("model_cfg", found), found.get("preprocess_cfg", {})
-    if not isinstance(model, dict) or not isinstance(preprocessing, dict) or not set(model) >= _PARTS:
+        found = json.loads(path.read_bytes())
+        model, preprocessing = found.get("model_cfg", found), found.get("preprocess_cfg", {})
+    except (OSError, ValueError, AttributeError) as error:
+        raise ConfigError(f"encoder.model {path}: it cannot be read ({error})") from error
+    if not set(model) >= _PARTS:
         raise ConfigError(f"encoder.model {path}: no open_clip architecture; it needs {', '.join(sorted(_PARTS))}")
     return Architecture(path.stem, model, preprocessing)
-
-
-def _suggest(given: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(given, known, n=5, cutoff=0.5)
-    return f"; near: {', '.join(near)}" if near else f"; there are {', '.join(known[:5]) or 'none'}"
 
 
 def find_checkpoint(pretrained: str) -> Path | None:
@@ -273,14 +261,12 @@ def _find_weights(architecture: Architecture, pretrained: str) -> tuple[Path, di
         return path, architecture.preprocessing
     facts = open_clip.get_pretrained_cfg(architecture.name, pretrained)
     if not facts:
-        known = sorted(open_clip.list_pretrained_tags_by_model(architecture.name))
+        known = ", ".join(sorted(open_clip.list_pretrained_tags_by_model(architecture.name))[:8])
         raise ConfigError(
-            f"encoder.pretrained {pretrained!r}: no file, and open_clip has no such weights of {architecture.name}"
-            f"{_suggest(_clean_tag(pretrained), known)}"
+            f"encoder.pretrained {pretrained!r}: no file, and open_clip has of {architecture.name}: {known or 'none'}"
         )
     if bool(facts.get("quick_gelu")) != bool(architecture.model.get("quick_gelu")):
-        other = architecture.name.removesuffix("-quickgelu") + ("-quickgelu" if facts.get("quick_gelu") else "")
-        raise ConfigError(f"encoder.model {architecture.name}: weights {pretrained!r} are those of {other}")
+        raise ConfigError(f"encoder.model {architecture.name}: weights {pretrained!r} differ from it in -quickgelu")
     try:
         return Path(open_clip.download_pretrained(facts)), facts
     except (OSError, RuntimeError, http.client.HTTPException) as error:
@@ -394,10 +380,6 @@ CHUNK = 512
 """Pictures or texts that are looked up, encoded and recorded together."""
 BUSY_SECONDS = 30.0
 _STORED = np.dtype("<f4")
-_SEAL_BYTES = 8
-"""Of the hash that follows each stored row."""
-_UNIT = 1e-3
-"""How far from 1 the length of an embedding may be."""
 
 
 class CachedEncoder:
@@ -471,12 +453,11 @@ class CachedEncoder:
     def _guard(self, work: Callable[[_T], dict[bytes, Rows]], given: _T) -> dict[bytes, Rows]:
         try:
             return work(given)
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError as error:
+            raise Unavailable(f"embeddings {self.folder / FILE}: {error}; free space, then run again") from error
+        except sqlite3.DatabaseError as error:
             self.close()
-            explained = explain_sqlite_error(error, f"embeddings {self.folder / FILE}", "")
-            if isinstance(explained, CorruptInput):
-                explained = Damaged(self.folder / FILE, f"is damaged ({error})")
-            raise explained from error
+            raise Damaged(self.folder / FILE, f"is damaged ({error})") from error
         except OSError as error:
             raise explain_os_error(error, f"embeddings in {self.folder}") from error
 
@@ -486,52 +467,20 @@ class CachedEncoder:
             self._connection = sqlite3.connect(self.folder / FILE, timeout=BUSY_SECONDS, isolation_level=None)
             # Survives kill -9; what a power cut loses is encoded again.
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            table = "CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, embedding BLOB NOT NULL)"
+            table = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
             self._connection.execute(table)
-            self._connection.create_function("is_whole", 2, _is_whole, deterministic=True)
         return self._connection
 
     def _select(self, keys: Sequence[bytes]) -> dict[bytes, Rows]:
-        query = f"SELECT key, embedding FROM embeddings WHERE key IN ({','.join('?' * len(keys))})"
+        query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(keys))})"
         found = self._connect().execute(query, tuple(keys))
-        return {key: _unpack(key, embedding) for key, embedding in found if _is_whole(key, embedding)}
+        return {key: np.frombuffer(vector, dtype=_STORED).astype(np.float32) for key, vector in found}
 
     def _insert(self, rows: Mapping[bytes, Rows]) -> dict[bytes, Rows]:
-        """Record embeddings, all or none, and return the recorded ones: the first of a key stays, unless damaged."""
-        packed = {key: row.astype(_STORED).tobytes() for key, row in rows.items()}
-        values = [(key, embedding + _seal(key, embedding)) for key, embedding in packed.items()]
+        """Record embeddings, all or none, and return the recorded ones: the first of a key stays."""
         connection = self._connect()
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            connection.executemany(
-                "INSERT INTO embeddings (key, embedding) VALUES (?, ?) ON CONFLICT (key) "
-                "DO UPDATE SET embedding = excluded.embedding WHERE NOT is_whole(key, embedding)",
-                values,
-            )
+            packed = [(key, row.astype(_STORED).tobytes()) for key, row in rows.items()]
+            connection.executemany("INSERT OR IGNORE INTO vectors (key, vector) VALUES (?, ?)", packed)
         return self._select(list(rows))
-
-
-def _seal(key: bytes, embedding: bytes) -> bytes:
-    return xxhash.xxh3_64_digest(key + embedding)
-
-
-def _is_sealed(key: bytes, stored: bytes) -> bool:
-    return _seal(key, stored[:-_SEAL_BYTES]) == stored[-_SEAL_BYTES:]
-
-
-def _is_whole(key: bytes, stored: object) -> bool:
-    """Say whether an embedding is as it was recorded; one that is not is made again.
-
-    Older ones have no seal: they are known by their length, as every model's is a multiple of 16 bytes without a seal,
-    and by being of unit length.
-    """
-    if not isinstance(stored, bytes):
-        return False
-    if _is_sealed(key, stored):
-        return True
-    return len(stored) % 16 == 0 and abs(float(np.linalg.norm(np.frombuffer(stored, dtype=_STORED))) - 1) < _UNIT
-
-
-def _unpack(key: bytes, stored: bytes) -> Rows:
-    embedding = stored[:-_SEAL_BYTES] if _is_sealed(key, stored) else stored
-    return np.frombuffer(embedding, dtype=_STORED).astype(np.float32)

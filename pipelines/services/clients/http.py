@@ -13,7 +13,6 @@ import os
 import re
 import socket
 import time
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -55,10 +54,6 @@ _REDIRECTING = (301, 302, 303, 307, 308)
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
 _MOST_SECONDS = 1e9
-_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-_MOST_MEMBERS = 256
-_STEP_BYTES = 1 << 18
-"""Bytes unpacked at a time."""
 
 
 class NoReply(Exception):
@@ -74,7 +69,7 @@ class NoConnection(NoReply):
 
 
 class NoSuchHost(NoConnection):
-    """The host name has no address, or the host's certificate is not trusted. A retry does not help."""
+    """The host name has no address. A retry does not help."""
 
 
 class CutOff(NoReply):
@@ -215,7 +210,6 @@ class HttpSession:
             NoReply: no whole HTTP reply, by subclass. Messages never quote the address, which may hold a key.
             Unavailable: if this machine can open no more connections.
             ForbiddenAddress: if the guard refuses the address of the host.
-            ConfigError: if no guard is set and the certificate is not trusted.
         """
         url = URL(request.url, encoded=True)
         if request.query:
@@ -231,12 +225,6 @@ class HttpSession:
                 ) as response:
                     has_begun = True
                     return await _read_reply(response, most)
-        except aiohttp.ClientConnectorCertificateError as error:
-            reason = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
-            said = f"{name_host(request.url)}: its certificate is not trusted ({reason})"
-            if self.guard is not None:
-                raise NoSuchHost(said) from None
-            raise ConfigError(f"{said}; name the file of its authority in SSL_CERT_FILE") from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise _explain_connection(error) from None
         except TimeoutError:
@@ -262,7 +250,6 @@ class HttpSession:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
             trust_env=False,
-            auto_decompress=False,
         )
         try:
             yield session
@@ -308,98 +295,22 @@ class _GuardedResolver(AbstractResolver):
 
 
 async def _read_reply(response: aiohttp.ClientResponse, most: int) -> HttpReply:
+    """Return a whole reply; aiohttp unpacks it piece by piece, so little more than the bound is ever held."""
     is_error = response.status >= 400
-    bound = min(most, ERROR_BYTES) if is_error else most
+    bound, body = min(most, ERROR_BYTES) if is_error else most, bytearray()
     if (response.content_length or 0) > most and not is_error and response.method != "HEAD":
         raise TooLarge(f"a reply of {response.content_length:,} bytes; allowed are {most:,}")
-    body = _Body(response.headers.get("Content-Encoding", "").strip().lower(), bound)
     try:
         async for chunk in response.content.iter_any():
-            body.add(chunk)
-            if body.size > bound:
+            body += chunk
+            if len(body) > bound:
                 break
-        body.finish()
-    except CutOff:
+    except aiohttp.ClientError as error:
         if not is_error:
-            raise
-        body.content.clear()
-    if body.size > bound and not is_error:
-        raise TooLarge(f"a reply of at least {body.size:,} bytes; allowed are {most:,}")
-    return HttpReply(response.status, response.headers, bytes(memoryview(body.content)[:bound]))
-
-
-class _Body:
-    """A body without its content encoding, unpacked while it comes, so that no more than the bound is ever held."""
-
-    def __init__(self, packing: str, bound: int) -> None:
-        self.content = bytearray()
-        self._packing, self._bound = packing, bound
-        self._received = 0
-        self._held = b""
-        self._unpacker: zlib._Decompress | None = None
-        self._members = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes so far, packed or unpacked, whichever are more."""
-        return max(self._received, len(self.content))
-
-    def add(self, chunk: bytes) -> None:
-        """Take the next bytes that came; nothing is unpacked beyond one byte over the bound.
-
-        Raises:
-            CutOff: they cannot be unpacked.
-        """
-        self._received += len(chunk)
-        if self._packing in ("", "identity"):
-            self.content += chunk
-        elif self._received <= self._bound:
-            self._held += chunk
-            if self._unpacker is not None or self._members or len(self._held) > 1:
-                self._unpack()
-
-    def finish(self) -> None:
-        """Say that no more bytes come.
-
-        Raises:
-            CutOff: the body is not whole, though not over the bound.
-        """
-        if self._held and self.size <= self._bound:
-            self._unpack()
-        if self._unpacker is not None and self.size <= self._bound:
-            raise CutOff(f"a truncated reply packed as {self._packing}")
-
-    def _unpack(self) -> None:
-        data, self._held = self._held, b""
-        while self.size <= self._bound:
-            if self._unpacker is None:
-                data = data.lstrip(b"\0") if self._members else data
-                if not data:
-                    return
-                self._unpacker = self._open(data)
-            room = min(_STEP_BYTES, self._bound + 1 - len(self.content))
-            try:
-                piece = self._unpacker.decompress(data, room)
-            except zlib.error as error:
-                raise CutOff(f"a reply that cannot be decompressed ({error})") from None
-            self.content += piece
-            data = self._unpacker.unconsumed_tail
-            if self._unpacker.eof:
-                data, self._unpacker = self._unpacker.unused_data, None
-            elif not data and len(piece) < room:
-                return
-
-    def _open(self, start: bytes) -> "zlib._Decompress":
-        """Return what unpacks the next member of the body."""
-        if self._packing not in ("gzip", "x-gzip", "deflate"):
-            raise CutOff(f"a reply packed as {self._packing[:40]!r}; requested was {ACCEPTED}")
-        self._members += 1
-        # The rest is copied after each member: a million empty ones would take minutes.
-        if self._members > _MOST_MEMBERS:
-            raise CutOff(f"a reply packed in over {_MOST_MEMBERS} parts")
-        # Some servers send deflate without its header.
-        bare = self._packing == "deflate" and (start[0] & 15 != 8 or int.from_bytes(start[:2], "big") % 31)
-        return zlib.decompressobj(-zlib.MAX_WBITS if bare else _GZIP_OR_ZLIB)
+            raise CutOff(f"no complete reply ({type(error).__name__})") from None
+    if len(body) > bound and not is_error:
+        raise TooLarge(f"a reply of at least {len(body):,} bytes; allowed are {most:,}")
+    return HttpReply(response.status, response.headers, bytes(body[:bound]))
 
 
 def _explain_connection(

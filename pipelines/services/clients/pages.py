@@ -43,17 +43,10 @@ TITLE_CHARACTERS: Final = 1000
 HTML: Final = frozenset(["text/html", "application/xhtml+xml"])
 PLAIN: Final = frozenset(["text/plain", "text/markdown", "text/csv", "text/x-markdown", "application/json"])
 ACCEPT: Final = "text/html,application/xhtml+xml,text/plain;q=0.9,text/markdown;q=0.9,application/json;q=0.5"
-_ENCODINGS = frozenset(
-    [
-        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "gb18030", "gbk", "gb2312", "big5", "big5hkscs"),
-        *("shift_jis", "cp932", "euc_jp", "iso2022_jp", "euc_kr", "cp949", "koi8-r", "koi8-u", "cp866", "tis-620"),
-        *(f"iso8859-{part}" for part in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16)),
-        *(f"cp{page}" for page in (874, *range(1250, 1259))),
-    ]
-)
-"""Python's names of encodings of web pages; its others are slow or encode no text."""
 _WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
 """Encodings that browsers replace (Encoding standard)."""
+_UNUSED = ("utf-7", "utf-32", "punycode", "idna", "unicode-escape", "raw-unicode-escape")
+"""Python's encodings of text that no page comes in."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([a-z0-9_:.-]{1,40})", re.IGNORECASE)
 _HEAD_BYTES = 1024
@@ -79,9 +72,10 @@ def find_encoding(said: str) -> str:
     match = _CHARSET.search(said)
     try:
         name = codecs.lookup(match[1]).name if match else ""
+        "".encode(name or "utf-8")
     except LookupError:
         return ""
-    return _WIDER.get(name, name) if name in _ENCODINGS else ""
+    return "" if name.startswith(_UNUSED) else _WIDER.get(name, name)
 
 
 def is_html(kind: str, body: bytes) -> bool:
@@ -242,14 +236,10 @@ class ServerError(NoReply):
 
 @dataclass(frozen=True, slots=True)
 class JinaReader(Service):
-    """Reads pages by a reader service: ``GET <url>/<address of the page>`` returns JSON.
-
-    ``silent`` are the hosts of pages since the service's last reply in time; only tests set the guard.
-    """
+    """Reads pages by a reader service: ``GET <url>/<address of the page>`` returns JSON; only tests set the guard."""
 
     setting: str = "live.reader_url"
     guard: Guard = field(default_factory=Guard, repr=False)
-    silent: set[str] = field(init=False, default_factory=set, repr=False, compare=False)
 
     @property
     def identity(self) -> str:
@@ -295,19 +285,11 @@ class JinaReader(Service):
         request = HttpRequest(f"{self.url.rstrip('/')}/{address.url}", headers=headers)
 
         async def attempt() -> Mapping[str, Any]:
-            reply = await self.client.send(request)
-            self.silent.clear()
-            return self._read(address, reply)
+            return self._read(address, await self.client.send(request))
 
         try:
             return await self.client.retry(self.url, attempt)
         except (ServerError, TooLarge) as error:
-            raise PageNotFound(f"{address.url}: {error}") from None
-        except Silence as error:
-            # The page may have kept the service waiting.
-            self.silent.add(address.host)
-            if len(self.silent) > MOST_SILENT:
-                raise self.give_up(error) from None
             raise PageNotFound(f"{address.url}: {error}") from None
         except NoReply as error:
             raise self.give_up(error) from None

@@ -1,8 +1,7 @@
 """Recording around services: each request is sent once and its reply replayed from then on.
 
 A key covers the service's identity and the exact request. A changed prompt, picture, sampling setting or model gives a
-different key, so a stale reply cannot be found. Fields that were added after the first replies were recorded are left
-out of keys if they are empty, so that those replies are still found.
+different key, so a stale reply cannot be found.
 """
 
 import hashlib
@@ -11,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import orjson
 
@@ -20,24 +19,17 @@ from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.replies import ReplyStore, name_epoch
 from pipelines.services.metering import Budget, Price, add_waited, count_usage
 from pipelines.services.protocols import (
-    Backend,
     ChatModel,
     ChatReply,
     ChatRequest,
     ImageHit,
-    ImageSearch,
-    Message,
-    Ocr,
     PageNotFound,
-    PageReader,
     PageText,
     PictureFile,
     QueryTimeout,
-    Sparql,
     SparqlRow,
     TextBlock,
     TextHit,
-    TextSearch,
     ToolCall,
 )
 from pipelines.services.renewal import find_renewal
@@ -47,44 +39,26 @@ from schemas.manifest import RoleUsage, Usage
 
 
 def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
-    """Return the key of a chat request (64 hex digits): the sha256 of its canonical JSON.
+    """Return the key of a chat request (64 hex digits): the sha256 of its JSON.
 
     Task and inputs count only for models that read them.
     """
-    value: dict[str, object] = {
+    value = {
         "identity": model.identity,
-        "inputs": request.inputs if model.reads_inputs else None,
-        "messages": [],
+        "inputs": request.inputs.model_dump(mode="json") if model.reads_inputs else None,
+        "messages": request.messages,
         "sample": request.sample,
         "sampling": request.sampling.list_asked(),
         "schema": request.schema_json,
+        "stop": request.stop,
         "task": request.task if model.reads_inputs else "",
+        "tools": request.tools,
     }
-    value |= {name: part for name, part in (("stop", request.stop), ("tools", request.tools)) if part}
-    head, name, tail = canonical_json(value).rpartition('"messages":[')
-    # A conversation is long and hashed at every turn: orjson writes it in a tenth of the time. It writes floats
-    # otherwise than canonical JSON, but messages have none.
-    digest = hashlib.sha256(_encode(head + name))
-    for number, message in enumerate(request.messages):
-        digest.update(b"," if number else b"")
-        digest.update(_write_message(message))
-    digest.update(_encode(tail))
-    return digest.hexdigest()
-
-
-def _write_message(message: Message) -> bytes:
-    fields: dict[str, object] = {"images": message.images, "role": message.role, "text": message.text}
-    if message.calls or message.call_id:
-        fields |= {"call_id": message.call_id, "calls": [asdict(call) for call in message.calls]}
     try:
-        return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(orjson.dumps(value)).hexdigest()
     except orjson.JSONEncodeError:
-        return _encode(canonical_json(fields))
-
-
-def _encode(text: str) -> bytes:
-    # A broken reply that a repair request quotes may hold a lone surrogate.
-    return text.encode("utf-8", "surrogatepass")
+        # A broken reply that a repair request quotes may hold a lone surrogate.
+        return hashlib.sha256(json.dumps(value, default=asdict).encode()).hexdigest()
 
 
 def write_reply(value: list[object]) -> str:
@@ -184,34 +158,33 @@ def _name_day() -> str:
 
 
 def _write_chat(reply: ChatReply, seconds: float, day: str) -> str:
-    """Return a reply as a JSON list; new parts of the format go to its end."""
+    """Return a reply as a JSON list."""
     taken = [reply.tokens_in, reply.tokens_out, reply.ended, day, round(seconds * 1000.0)]
     return write_reply([reply.text, *taken, [astuple(call) for call in reply.calls], reply.reasoning, reply.served])
 
 
-_LATER = ("", 0, (), "", "")
-"""Defaults of the parts that older recordings lack: day, milliseconds, calls, reasoning, served."""
-
-
 def _read_chat(recorded: str, key: str) -> ChatReply:
-    parts: list[Any] = json.loads(recorded)
-    parts += _LATER[len(parts) - 4 :]
-    text, tokens_in, tokens_out, ended, day, milliseconds, calls, reasoning, served = parts
+    text, tokens_in, tokens_out, ended, day, milliseconds, calls, reasoning, served = json.loads(recorded)
     made, seconds = tuple(ToolCall(*call) for call in calls), milliseconds / 1000.0
     return ChatReply(text, tokens_in, tokens_out, ended, 0.0, 0, day, made, reasoning, seconds, key, served)
 
 
-ServiceT = TypeVar("ServiceT", bound=Backend)
-
-
 @dataclass(frozen=True, slots=True)
-class Recorder(Generic[ServiceT]):
-    """A service whose replies are recorded; with ``live``, the time and day of each reply are recorded too."""
+class Recorded:
+    """A service other than a model, of any kind, whose replies are recorded.
 
-    service: ServiceT
+    With ``live``, the time and day of each reply are recorded, too. Failures are not, but for those that are results.
+    """
+
+    service: Any
     store: ReplyStore
     epoch: int = 0
     live: bool = False
+
+    @property
+    def name(self) -> str:
+        """The wrapped service's name."""
+        return str(self.service.name)
 
     @property
     def identity(self) -> str:
@@ -239,7 +212,7 @@ class Recorder(Generic[ServiceT]):
         add_waited(reply["seconds"], reply["day"])
         return reply["reply"]
 
-    async def recall_all(self, call: Sequence[object], ask: Callable[[], Awaitable[Sequence[Any]]]) -> list[Any]:
+    async def _recall_all(self, call: Sequence[object], ask: Callable[[], Awaitable[Sequence[Any]]]) -> list[Any]:
         """Return recorded records as dicts, or request and record them; ``ask`` returns dataclasses."""
 
         async def answer() -> object:
@@ -248,39 +221,18 @@ class Recorder(Generic[ServiceT]):
         found: list[Any] = await self.recall(call, answer)
         return found
 
-
-class RecordedTextSearch(Recorder[TextSearch]):
-    """A text search whose results are recorded."""
-
-    __slots__ = ()
-
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return recorded passages or search."""
         call = ["search_text", query, count]
-        hits = await self.recall_all(call, lambda: self.service.search_text(query, count))
+        hits = await self._recall_all(call, lambda: self.service.search_text(query, count))
         return tuple(TextHit(**hit) for hit in hits)
-
-
-class RecordedImageSearch(Recorder[ImageSearch]):
-    """An image search whose results are recorded by the picture's content."""
-
-    __slots__ = ()
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return recorded pages or search; the key is the picture's sha256, never its path."""
         call = ["search_image", picture.sha256, count]
-        hits = await self.recall_all(call, lambda: self.service.search_image(picture, count))
-        return tuple(_read_image_hit(**hit) for hit in hits)
-
-
-def _read_image_hit(url: str, title: str, snippet: str, distance: float, thumbnail: object = None) -> ImageHit:
-    return ImageHit(url, title, snippet, distance, None if thumbnail is None else Picture.model_validate(thumbnail))
-
-
-class RecordedPages(Recorder[PageReader]):
-    """A page reader whose pages are recorded, and that a page is missing or forbidden."""
-
-    __slots__ = ()
+        hits = await self._recall_all(call, lambda: self.service.search_image(picture, count))
+        shown = [Picture.model_validate(hit["thumbnail"]) if hit.get("thumbnail") else None for hit in hits]
+        return tuple(ImageHit(**hit | {"thumbnail": small}) for hit, small in zip(hits, shown, strict=True))
 
     async def read_page(self, url: str) -> PageText:
         """Return the recorded page or read it.
@@ -305,14 +257,8 @@ class RecordedPages(Recorder[PageReader]):
             raise ForbiddenAddress(page["forbidden"])
         return PageText(**page)
 
-
-class RecordedSparql(Recorder[Sparql]):
-    """A SPARQL endpoint whose replies are recorded, and time-outs of divisible queries."""
-
-    __slots__ = ()
-
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
-        """Return the recorded rows or ask for them.
+        """Return the recorded rows or ask for them; time-outs of divisible queries are recorded, too.
 
         Raises:
             QueryTimeout: if no complete reply came, now or when it was recorded.
@@ -331,28 +277,12 @@ class RecordedSparql(Recorder[Sparql]):
             raise QueryTimeout(rows["timeout"])
         return tuple(rows)
 
-
-class RecordedOcr(Recorder[Ocr]):
-    """An OCR engine that reads each picture once at each scale; failures are not recorded."""
-
-    __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """The wrapped engine's name."""
-        return self.service.name
-
     async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
-        """Return the recorded blocks or read the picture.
+        """Return the recorded blocks or read the picture, once at each scale.
 
         Raises:
             RecordFailed, ServiceError: as the wrapped engine.
         """
         call = ["read_text", hashlib.sha256(data).hexdigest(), scale]
-        blocks = await self.recall_all(call, lambda: self.service.read_text(data, scale))
-        return tuple(_read_block(**block) for block in blocks)
-
-
-def _read_block(text: str, label: str, box: list[float], confidence: float) -> TextBlock:
-    left, top, right, bottom = box
-    return TextBlock(text, label, (left, top, right, bottom), confidence)
+        blocks = await self._recall_all(call, lambda: self.service.read_text(data, scale))
+        return tuple(TextBlock(**block | {"box": tuple(block["box"])}) for block in blocks)

@@ -67,27 +67,6 @@ def fetch(url: str, key: str = "") -> bytes | None:
         return None
 
 
-_CHECK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
-_CHECK_SECONDS = 60.0
-
-
-def check_python(setting: str, python: str) -> None:
-    """Refuse a Python that cannot be run or has no vLLM.
-
-    Raises:
-        ConfigError: naming the setting, and how to make such a Python.
-    """
-    advice = f"name one that has: python -m venv DIR, DIR/bin/pip install vllm, --set {setting}=DIR/bin/python"
-    try:
-        found = subprocess.run(
-            [python, "-c", _CHECK], stdin=subprocess.DEVNULL, capture_output=True, timeout=_CHECK_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{setting} {python}: cannot be run ({error}); {advice}") from error
-    if found.returncode:
-        raise ConfigError(f"{setting} {python}: has no vLLM; {advice}")
-
-
 def read_tail(log: Path) -> str:
     """Return the last lines of a log, or why it cannot be read."""
     try:
@@ -175,9 +154,8 @@ class ModelServer:
         """Start it and return at once.
 
         Raises:
-            ConfigError: if its port is taken, or its Python has no vLLM.
+            ConfigError: if its port is taken.
         """
-        check_python(f"models.{self.role}.serve.python", self.command[0])
         check_port(f"models.{self.role}.base_url: port", find_port(self.model))
         environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
         if key := self._read_key():

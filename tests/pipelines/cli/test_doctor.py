@@ -13,11 +13,10 @@ from pipelines.cli.commands import run_recipe
 from pipelines.cli.doctor import examine_run
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
-from pipelines.services.clients.vendors import Vendors
 from tests.chaos.driving import call_here
 from tests.pipelines.services.clients.commons_server import make_image, run_commons
 from tests.pipelines.services.clients.live_servers import run_live_server, say
-from tests.pipelines.services.clients.vendors import STRICT, refuse_openai, run_vendor
+from tests.pipelines.services.clients.vendors import refuse_openai, run_vendor
 
 KEY = "sk-hush-0123456789"
 NOBODY = "http://127.0.0.1:9/v1"
@@ -302,17 +301,6 @@ def test_a_forced_reply_has_to_be_obeyed(look, abilities, replies, state):
     with serve(**abilities) as server:
         found = ask(look, name_model("rewriter", server.url, replies=replies))
     assert (found["replies"].state if "replies" in found else None) == state
-
-
-def test_the_doctor_learns_what_a_server_refuses_and_says_so_in_a_line(look, tmp_path):
-    asked = {"temperature": 0.7, "extra_body": {"top_p": 0.9}}
-    with run_vendor(STRICT["gemini"], lambda body: json.dumps({"colour": "quartz"})) as server:
-        found = ask(look, name_model("writer", server.url, **asked))
-        assert (found["parameters"].state, found["parameters"].said) == ("ok", "refuses seed (not sent)")
-        refused = len(server.refused)
-        assert ask(look, name_model("writer", server.url, **asked)).keys() == found.keys()
-        assert len(server.refused) == refused
-        assert "messages" in Vendors(tmp_path / "workspace" / "vendors.json").find(server.url, "tiny").takes
 
 
 def test_what_cannot_be_left_out_is_told_in_the_vendors_words(look):

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError, RateLimited
-from pipelines.run.models import make_counted_fetch
+from pipelines.run.models import make_file_fetch
 from pipelines.run.runner import select_stages
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import StageFolder
@@ -25,12 +25,11 @@ from tests.pipelines.services.clients.live_servers import Answer
 def fetch_many(server, count: int) -> int:
     """Fetch pictures at once; return how many came."""
     settings = [f"commons.api={server.url}", "contact=a@b.example", "commons.fetch=true", "commons.rate=1000"]
-    fetching = make_counted_fetch(make_config(read_recipe("demo"), settings))
+    fetching = make_file_fetch(make_config(read_recipe("demo"), settings))
     files = [RemoteFile(f"F{n}.png", f"http://127.0.0.1:{server.port}/{n}.png", 10) for n in range(count)]
 
     async def fetch() -> int:
-        await asyncio.gather(*map(fetching.fetch_file, files))
-        return fetching.fetched
+        return len(await asyncio.gather(*map(fetching.fetch_file, files)))
 
     return asyncio.run(fetch())
 

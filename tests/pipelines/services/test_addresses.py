@@ -24,7 +24,6 @@ PRIVATE_V6 = (
     "fe80::1 fec0::1 ff02::1 2a00:1450::5efe:10.0.0.1 2a00:1450::200:5efe:10.0.0.1"
 ).split()
 PUBLIC = "1.1.1.1 8.8.8.8 93.184.215.14 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 192.167.255.255".split()
-PUBLIC_V6 = "2606:4700:4700::1111 2a00:1450:4001:82a::200e 64:ff9b::8.8.8.8 ::ffff:8.8.8.8".split()
 NO_PAGES = (
     "http://127.0.0.1/ http://[::1]/ http://10.1.2.3/ http://169.254.169.254/latest/meta-data/ "
     "http://2130706433/ http://0x7f000001/ http://0X7F000001/ http://017700000001/ http://127.1/ http://0/ "
@@ -49,11 +48,6 @@ V4 = st.integers(0, 2**32 - 1).map(ipaddress.IPv4Address)
 @pytest.mark.parametrize("address", [*PRIVATE, *PRIVATE_V6])
 def test_what_is_not_of_the_public_internet_is_not_public(address):
     assert not is_public(ipaddress.ip_address(address))
-
-
-@pytest.mark.parametrize("address", [*PUBLIC, *PUBLIC_V6])
-def test_what_is_of_the_public_internet_is_public(address):
-    assert is_public(ipaddress.ip_address(address))
 
 
 @given(V4)
@@ -150,12 +144,6 @@ def test_whatever_is_given_is_refused_or_read_to_a_plain_public_form(text, start
     assert address.url.isascii()
     assert address.url.isprintable()
     assert read_address(address.url) == address
-
-
-def test_a_password_is_not_repeated():
-    with pytest.raises(ForbiddenAddress) as caught:
-        read_address("http://ada:secret@example.org/")
-    assert "secret" not in str(caught.value)
 
 
 def give(*places):

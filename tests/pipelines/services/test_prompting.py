@@ -82,23 +82,12 @@ def test_only_declared_fields_reach_the_text():
     assert (user.role, user.text, user.images) == ("user", "About Kelm?", ())
 
 
-def test_a_declared_field_that_the_inputs_lack_is_our_mistake():
-    with pytest.raises(ConfigError, match=r"declares \['page'\]; Inputs has no such field"):
-        render_messages(make_prompt("{{ page }}", inputs=("page",)), Inputs())
-
-
 @pytest.mark.parametrize(
     "text", ["{{ 7 * 7 }}", "{% for x in range(9) %}x{% endfor %}", "{# gone #}", "{{ secret }}", "{", "<b>&amp;"]
 )
 def test_page_text_is_data_and_never_a_template(text):
     (message,) = render_messages(make_prompt("{{ name }}"), Inputs(name=text))
     assert message.text == text
-
-
-@given(st.text())
-def test_page_text_of_any_kind_enters_as_it_is(text):
-    (message,) = render_messages(make_prompt("[{{ name }}]"), Inputs(name=text))
-    assert message.text == f"[{text}]"
 
 
 def test_a_template_cannot_reach_into_python():
@@ -127,13 +116,6 @@ def test_a_cut_refused_or_empty_reply_is_repaired_once_and_then_fails_its_record
     repaired = FixedModel([said, ChatReply('{"answer": "1300"}', 1, 1)])
     assert asyncio.run(ask_model(RoleClient(repaired, PROMPT), Inputs(name="Kelm"), AnswerReply)).answer == "1300"
     assert len(model.asked) == len(repaired.asked) == 2
-
-
-@pytest.mark.parametrize("text", ["", " ", "\ud800", "x" * 1_000_000])
-def test_what_is_said_again_in_a_repair_is_some_text_and_short(text):
-    _, asked = ask([text, '{"answer": "1204"}'])
-    echo = asked[1].messages[2].text
-    assert 0 < len(echo.encode()) <= 4000
 
 
 def test_a_bad_reply_is_repaired_once_by_telling_what_was_wrong():
@@ -219,12 +201,6 @@ def test_no_text_around_a_reply_changes_it(before, after, answer):
         assert parse_reply(f"{before}{said}{after}", AnswerReply).answer == answer
 
 
-@given(st.text())
-def test_no_reply_breaks_the_parser(text):
-    with suppress(BadReply):
-        assert isinstance(parse_reply(text, AnswerReply), AnswerReply)
-
-
 @given(st.data())
 def test_no_beginning_of_a_reply_is_taken_for_a_reply(data):
     fact = {"relation": "r", "text": "t {x}"}
@@ -252,11 +228,6 @@ def test_a_refusal_in_the_right_shape_is_a_refusal(text):
         with pytest.raises(BadReply, match="refuses to answer") as caught:
             parse_reply(said.model_dump_json(), type(said))
         assert caught.value.code == "refused-reply"
-
-
-def test_a_title_that_sounds_like_a_refusal_is_none():
-    for text in ("I'm Sorry", "I Can't Get No", "I, Robot", "Who wrote the song I'm sorry I cannot?", "As an aid"):
-        assert parse_reply(AnswerReply(answer=text).model_dump_json(), AnswerReply).answer == text
 
 
 TITLE = "I Can't Help Myself (Sugar Pie, Honey Bunch)"
@@ -292,11 +263,6 @@ def test_a_text_of_the_models_own_that_sounds_like_a_refusal_is_one(said, place)
     assert caught.value.code == "refused-reply"
 
 
-def test_a_blank_candidate_spoils_no_others():
-    reply = parse_reply('{"descriptors": [{"text": " "}, {"text": "the architect of [subject]"}]}', DescriptorsReply)
-    assert [descriptor.text for descriptor in reply.descriptors] == [" ", "the architect of [subject]"]
-
-
 # A user's own prompts
 
 OWN = "---\nname: judge_answer\nversion: 7\ninputs: question\n---\nsystem:\nBe strict.\nuser:\nAsked: {{ question }}\n"
@@ -323,7 +289,7 @@ def test_the_highest_version_in_a_users_folder_takes_the_place_of_the_shipped_on
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "judge_answers"}, "judge_answers: no prompt has this name; did you mean judge_answer"),
+        ({"name": "judge_answers"}, "judge_answers: no prompt has this name; there are: .*judge_answer"),
         ({"file": "v7.txt"}, r"v7.txt: versions are called v1.md, v2.md and so on"),
         ({"text": "Asked: {{ question }}"}, r"v7.md: the file must begin with front matter"),
         ({"text": OWN.replace("user:", "users:")}, r"v7.md: no user: part"),
@@ -349,9 +315,3 @@ def test_a_users_prompt_is_shown_what_the_shipped_one_is_and_no_more(tmp_path, t
     write_own(tmp_path, text)
     with pytest.raises(ConfigError, match=message):
         load_prompt("judge_answer", 1, str(tmp_path))
-
-
-def test_a_folder_of_prompts_that_is_missing_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"prompts .*nowhere: no such folder"):
-        check_prompts(str(tmp_path / "nowhere"))
-    assert check_prompts("") == 0

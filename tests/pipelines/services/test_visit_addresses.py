@@ -10,7 +10,7 @@ import pytest
 from pipelines.config.settings import ToolsConfig
 from pipelines.services.addresses import Guard, is_public
 from pipelines.services.clients.pages import DirectReader
-from pipelines.services.clients.recorded import RecordedPages
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.replies import open_replies
 from tests.pipelines.agent.trail import make_tools
 from tests.pipelines.services.clients.live_servers import HOST, OTHER, QUICK, Answer, run_live_server, send_to
@@ -77,7 +77,7 @@ def record(folder, reader, *urls, **settings):
     found = []
     for url in urls:
         with closing(open_replies(folder)) as store:
-            pages = RecordedPages(reader, store, live=True)
+            pages = Recorded(reader, store, live=True)
             found.append(visit(make_tools(folder, pages=pages, online=True, **settings), url))
     return found
 

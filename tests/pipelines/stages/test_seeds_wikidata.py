@@ -10,7 +10,7 @@ from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.recorded import RecordedSparql
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.sparql import SparqlEndpoint
 from pipelines.stages.seeds import Seeds, WikidataSource
@@ -118,9 +118,9 @@ def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path)
     with serve_sparql(store, Answer(), FAULTS[fault], Answer(), FAULTS[fault]) as server:
         slow = {"silence": {"deadline": 1.5}, "slow drip": {"deadline": 2.0}}.get(fault, {})
         endpoint = make_endpoint(server.url, tries=3, reply_bytes=100_000, **slow)
-        assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
+        assert list_seeds(make_stage(corpus, RARE, Recorded(endpoint, replies))) == whole
         server.asked.clear()
-        assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
+        assert list_seeds(make_stage(corpus, RARE, Recorded(endpoint, replies))) == whole
         assert server.asked == []
     replies.close()
 

@@ -27,8 +27,3 @@ def count_or_misbehave(text: str) -> int:
         case "secret":
             return len(os.environ.get("SYNTH_TEST_SECRET", ""))
     return len(text)
-
-
-def refuse_bad_infobox(text: str) -> None:
-    if "bad" in text:
-        raise RecordFailed("too-odd", "on purpose")

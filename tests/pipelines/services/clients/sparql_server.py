@@ -34,8 +34,6 @@ class Answer:
     kind: str = SPARQL_JSON
     headers: dict = field(default_factory=dict)
     change: Callable[[bytes], bytes] = lambda body: body
-    drip: float = 0.0
-    """Seconds between two bytes of the body."""
     hold: float = 0.0
     """Seconds before anything is sent."""
     short: int = 0
@@ -70,11 +68,9 @@ FAULTS = {
     "text with 200": Answer(kind="text/plain", change=say("Query deadline is expired")),
     "a page with 200": Answer(kind="text/html", change=say("<html>Please wait</html>")),
     "a wrong content type": Answer(kind="application/sparql-results+xml", change=say("<sparql/>")),
-    "JSON as text": Answer(kind="text/plain"),
     "JSON without results": Answer(change=say('{"head": {"vars": []}, "boolean": true}')),
     "partial content": Answer(206, change=cut(0.5)),
     "partial results of Virtuoso": Answer(headers={"X-SQL-State": "S1TAT", "X-SQL-Message": "Anytime"}),
-    "slow drip": Answer(drip=0.01),
     "an empty body": Answer(change=say("")),
     "a body beyond the limit": Answer(change=lambda body: body + b" " * 200_000),
 }
@@ -107,7 +103,7 @@ class SparqlServer(live_servers.LiveServer):
         else:
             answer = self.always(query) if callable(self.always) else self.always or Answer()
         body = answer.change(self.store.query(query).serialize(format=QueryResultsFormat.JSON))
-        wire = {"cut": answer.short, "hang": answer.hold, "hang_up": answer.hang_up, "drip": answer.drip}
+        wire = {"cut": answer.short, "hang": answer.hold, "hang_up": answer.hang_up}
         return live_servers.Answer(answer.status, body, answer.kind, answer.headers, **wire)
 
 

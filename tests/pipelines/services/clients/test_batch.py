@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.services.clients.batch import BatchChat, BatchNote, BatchNotes, Pace, read_batch_note
+from pipelines.services.clients.batch import BatchChat, Pace, read_batch_note
 from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat, make_chat_key
 from pipelines.services.clients.replies import open_replies
@@ -325,20 +325,6 @@ def test_a_kill_before_a_batch_exists_has_its_requests_sent_in_another(tmp_path)
     assert mock.counts["listings"] == 2
 
 
-def test_a_batch_that_ended_long_ago_is_read_when_its_requests_come_one_by_one(tmp_path):
-    mock = BatchMock(0.02)
-    with serve_batches(mock):
-        ask_until(make_chat(mock, tmp_path, **ALL), lambda: mock.counts["looks"])
-
-        async def ask_each(chat):
-            return [await chat.chat(request) for request in REQUESTS]
-
-        with closing(make_chat(mock, tmp_path, **ALL)) as again:
-            replies = asyncio.run(ask_each(again))
-    assert all(reply.text for reply in replies)
-    assert (mock.counts["batches"], mock.counts["paid"]) == (1, 8)
-
-
 def test_a_note_goes_once_every_reply_is_recorded(tmp_path):
     mock, recorded = BatchMock(0.02), set()
     with opened(mock, tmp_path, recorded=recorded, **ALL) as chat:
@@ -388,24 +374,3 @@ def test_a_damaged_note_is_refused(tmp_path):
     (tmp_path / "batches").mkdir()
     (tmp_path / "batches" / "x.json").write_text("{")
     assert isinstance(run(BatchMock(0.02), tmp_path)[0], CorruptInput)
-
-
-def test_notes_that_another_process_removes_meanwhile_are_passed_over(tmp_path):
-    kept = {"backend": "b", "server": "s", "written": 0, "digest": "d"}
-
-    def finish_elsewhere(_):
-        notes.remove(second)
-        return False
-
-    notes = BatchNotes(tmp_path, "b", "s", finish_elsewhere)
-    first, second = (notes.write(BatchNote(tag=tag, keys=(tag,), **kept)) for tag in ("1", "2"))
-    assert notes.read() == [first]
-
-
-def test_messages_tell_of_each_batch(tmp_path):
-    said = []
-    run(BatchMock(0.02), tmp_path, said=said.append, pace={"rows": 8})
-    assert said == [
-        "mock: batch batch_0 of 8 requests is sent",
-        "mock: batch batch_0 of 8 requests is completed: 8 answered",
-    ]

@@ -3,11 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
-import pytest
-
-from pipelines.errors import RateLimited, Unavailable
-from pipelines.services.clients.commons import CountedFetch, JoinedMetadata
-from pipelines.services.image_metadata import RemoteFile
+from pipelines.errors import RateLimited
+from pipelines.services.clients.commons import JoinedMetadata
 
 
 @dataclass
@@ -70,15 +67,6 @@ def test_an_error_meets_all_who_wait_for_that_request_and_no_others():
     assert other == {"C.jpg": "facts of C.jpg"}
 
 
-def test_a_service_that_leaves_files_out_keeps_nobody_waiting():
-    class Forgetful(Service):
-        async def describe_images(self, files):
-            return {}
-
-    (error,) = describe_all(JoinedMetadata(Forgetful()), ["A.jpg"])
-    assert isinstance(error, KeyError)
-
-
 def test_a_record_that_is_interrupted_leaves_the_files_of_others():
     service = Service()
 
@@ -100,35 +88,3 @@ def test_each_event_loop_has_a_queue_of_its_own():
     assert describe_all(joined, []) == [{}]
     assert describe_all(joined, ["A.jpg"]) == [{"A.jpg": "facts of A.jpg"}]
     assert joined.identity == "service:1"
-
-
-def test_pictures_that_came_and_that_wait_are_counted():
-    class Files:
-        identity = "files"
-
-        async def fetch_file(self, file):
-            await gates[file.file].wait()
-            if file.file == "C":
-                raise Unavailable("away")
-            return b"picture"
-
-    async def run():
-        for name in "ABC":
-            gates[name] = asyncio.Event()
-        fetching = CountedFetch(Files())
-        tasks = {name: asyncio.create_task(fetching.fetch_file(RemoteFile(name, "u", 1))) for name in "ABC"}
-        said = [fetching.describe()]
-        for name in "AB":
-            gates[name].set()
-            await tasks[name]
-            said.append(fetching.describe())
-        gates["C"].set()
-        with pytest.raises(Unavailable):
-            await tasks["C"]
-        return [*said, fetching.describe()], fetching.fetched
-
-    gates = {}
-    (before, one, two, after), fetched = asyncio.run(run())
-    assert (before, after, fetched) == ("", "", 2)
-    assert one.startswith("1 pictures fetched, 2 wait for ")
-    assert two.startswith("2 pictures fetched, 1 wait for ")

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -139,18 +138,6 @@ def test_rows_come_back_in_order_from_full_batches_of_each_caller(encoder, model
     assert model.batches == [*[4] * 10, 2, 4, 1]
 
 
-def test_no_more_than_the_next_batch_is_decoded_ahead(encoder, model):
-    async def look():
-        task = asyncio.create_task(encoder.encode_pictures(name(*range(100))))
-        await asyncio.to_thread(wait_for, lambda: len(model.opened) == 8)
-        await asyncio.sleep(0.1)
-        assert len(model.opened) == 8
-        model.gate.set()
-        return await task
-
-    assert asyncio.run(look()).shape == (100, 2)
-
-
 def test_a_picture_that_cannot_be_decoded_fails_its_own_caller_and_ends_its_request(encoder, model):
     model.gate.set()
     good, bad, last = ask(
@@ -178,19 +165,6 @@ def test_a_model_that_cannot_be_loaded_fails_every_caller_and_is_loaded_once(mak
     assert loads == [1]
 
 
-def test_a_closed_encoder_refuses_requests_that_wait_or_come_later(encoder, model):
-    async def wait():
-        waiting = [asyncio.create_task(encoder.encode_pictures(name(*range(100)))) for _ in range(2)]
-        await asyncio.to_thread(wait_for, lambda: model.opened)
-        closing = asyncio.create_task(asyncio.to_thread(encoder.close))
-        await asyncio.sleep(0.05)
-        model.gate.set()
-        await asyncio.wait_for(closing, PATIENCE)
-        return await asyncio.gather(*waiting, encoder.encode_texts(["1"]), return_exceptions=True)
-
-    assert [str(outcome) for outcome in asyncio.run(wait())] == ["encoder fake/weights: it was closed"] * 3
-
-
 def test_an_unused_encoder_has_no_threads_and_does_not_import_torch(make):
     before = threading.active_count()
     make(lambda *_: None).close()
@@ -210,12 +184,6 @@ def test_a_jpeg_is_never_opened_smaller_than_the_model_needs_it(width, height):
     shown = open_for_model(save(Image.new("RGB", (width, height)), "JPEG"), 32)
     assert min(shown.size) >= min(32, width, height)
     assert max(shown.size) <= 16 * min(shown.size) + 1
-
-
-def test_a_large_jpeg_is_opened_reduced():
-    sizes = (63, 64, 128, 256, 3000)
-    opened = [open_for_model(save(Image.new("L", (size, size)), "JPEG"), 32).width for size in sizes]
-    assert opened == [63, 32, 32, 32, 375]
 
 
 def test_of_a_strip_the_middle_is_kept():
@@ -322,34 +290,6 @@ def test_a_damaged_file_is_refused_with_its_name(folder):
     (folder / FILE).write_bytes(b"no database, but long enough to be taken for one" * 100)
     with pytest.raises(CorruptInput, match=FILE):
         recall(CachedEncoder(FakeEncoder(), folder), ["a"])
-
-
-@pytest.mark.parametrize("damage", [b"", b"abc", b"\0" * 192, b"\xff" * 192])
-def test_a_row_that_is_damaged_is_encoded_again(folder, damage):
-    cached = CachedEncoder(FakeEncoder(), folder)
-    (whole,) = recall(cached, ["a"])
-    cached.close()
-    with sqlite3.connect(folder / FILE) as connection:
-        connection.execute("UPDATE embeddings SET embedding = ?", (damage,))
-    connection.close()
-    encoder = FakeEncoder()
-    for _ in range(2):
-        (again,) = recall(CachedEncoder(encoder, folder), ["a"])
-        np.testing.assert_array_equal(again, whole)
-    assert encoder.asked == ["a"]
-
-
-def test_a_row_from_before_rows_had_a_seal_is_not_encoded_again(folder):
-    cached = CachedEncoder(FakeEncoder(), folder)
-    (whole,) = recall(cached, ["a"])
-    cached.close()
-    with sqlite3.connect(folder / FILE) as connection:
-        connection.execute("UPDATE embeddings SET embedding = ?", (whole[0].astype("<f4").tobytes(),))
-    connection.close()
-    encoder = FakeEncoder()
-    (again,) = recall(CachedEncoder(encoder, folder), ["a"])
-    np.testing.assert_array_equal(again, whole)
-    assert encoder.asked == []
 
 
 def start_worker(folder, count):

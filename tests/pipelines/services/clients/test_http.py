@@ -6,18 +6,16 @@ import zlib
 
 import pytest
 
-from pipelines.errors import ConfigError, RateLimited
+from pipelines.errors import RateLimited
 from pipelines.services.clients.http import (
     LONGEST_WAIT,
     CutOff,
     HttpClient,
     HttpRequest,
-    NoSuchHost,
     RateLimiter,
     TooLarge,
 )
-from tests.pipelines.services.clients.live_servers import HOST, QUICK, Answer, make_guard, run_live_server, say
-from tests.pipelines.services.clients.test_chat import serve, write_certificate
+from tests.pipelines.services.clients.live_servers import QUICK, Answer, make_guard, run_live_server, say
 
 EARLY = 0.002
 """Seconds by which a loop may wake too early."""
@@ -93,21 +91,6 @@ def send(url, guard=None, **settings):
     return asyncio.run(dataclasses.replace(QUICK, guard=guard).send(HttpRequest(url, **settings)))
 
 
-async def send_trusting_nobody(tmp_path, guard, host):
-    async with serve("127.0.0.1", write_certificate(tmp_path)) as url:
-        await dataclasses.replace(QUICK, guard=guard).send(HttpRequest(url.replace("127.0.0.1", host)))
-
-
-def test_a_service_with_a_certificate_that_is_not_trusted_is_the_configurations_fault(tmp_path):
-    with pytest.raises(ConfigError, match=r"its certificate is not trusted \(self-signed.*SSL_CERT_FILE"):
-        asyncio.run(send_trusting_nobody(tmp_path, None, "127.0.0.1"))
-
-
-def test_a_page_with_a_certificate_that_is_not_trusted_is_not_there(tmp_path):
-    with pytest.raises(NoSuchHost, match="its certificate is not trusted"):
-        asyncio.run(send_trusting_nobody(tmp_path, make_guard(), HOST))
-
-
 def test_nothing_of_the_environment_and_no_cookie_is_sent(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
@@ -137,11 +120,6 @@ def test_there_are_only_so_many_connections_to_all_hosts_together():
         assert 1 < server.most_in_flight <= 3
 
 
-def test_what_may_hold_a_key_is_not_shown():
-    request = HttpRequest("http://a.example.org/", headers={"k": "s3cret"}, query={"k": "s3cret"}, body=b"s3cret")
-    assert "s3cret" not in repr(request)
-
-
 def test_a_parameter_is_encoded_once():
     with run_live_server(lambda asked: say({})) as server:
         send(server.url, query={"q": "a+b & c%20d/é#?"})
@@ -156,12 +134,11 @@ WORDS = b"some words that are packed"
     [
         ("gzip", gzip.compress(WORDS)),
         ("GZIP", gzip.compress(WORDS)),
-        ("gzip", gzip.compress(WORDS[:9]) + gzip.compress(WORDS[9:]) + bytes(8)),
         ("deflate", zlib.compress(WORDS)),
         ("deflate", zlib.compress(WORDS)[2:-4]),
         ("identity", WORDS),
     ],
-    ids=["gzip", "upper case", "two members and padding", "deflate", "deflate without header", "identity"],
+    ids=["gzip", "upper case", "deflate", "deflate without header", "identity"],
 )
 def test_a_packed_reply_is_unpacked(packing, body):
     with run_live_server(lambda asked: Answer(body=body, headers={"Content-Encoding": packing})) as server:
@@ -175,40 +152,10 @@ def test_a_packed_reply_is_unpacked(packing, body):
     [
         pytest.param("gzip", gzip.compress(bytes(1 << 24)), TooLarge, id="gzip"),
         pytest.param("deflate", zlib.compress(bytes(1 << 24)), TooLarge, id="deflate"),
-        pytest.param("gzip", gzip.compress(b"") * 1000, CutOff, id="members"),
-        pytest.param("br", b"x", CutOff, id="another packing"),
-        pytest.param(
-            "gzip", gzip.compress(b"") * 1000 + gzip.compress(bytes(1 << 24)), CutOff, id="members and a bomb"
-        ),
-        pytest.param("gzip", gzip.compress(WORDS)[:-1], CutOff, id="gzip broken off"),
         pytest.param("gzip", b"plain text", CutOff, id="not packed"),
-        pytest.param("deflate", zlib.compress(WORDS)[:-8], CutOff, id="broken off"),
     ],
 )
 def test_a_bomb_or_a_broken_packing_is_refused(packing, body, error):
     answer = Answer(body=body, headers={"Content-Encoding": packing})
     with run_live_server(lambda asked: answer) as server, pytest.raises(error):
-        send(server.url)
-
-
-def send_large(url):
-    """Ask a server with the default limit of a reply."""
-    return asyncio.run(HttpClient(tries=1).send(HttpRequest(url, "POST", body=b"{}")))
-
-
-@pytest.mark.parametrize(
-    ("packing", "pack"),
-    [("gzip", gzip.compress), ("deflate", zlib.compress), ("deflate", lambda body: zlib.compress(body)[2:-4])],
-)
-@pytest.mark.parametrize("size", [0, 1, 2, (1 << 16) - 1, 1 << 16])
-def test_a_reply_may_come_a_byte_at_a_time_and_be_as_large_as_allowed(packing, pack, size):
-    body = pack(bytes(size))
-    answer = Answer(body=body, headers={"Content-Encoding": packing}, drip=1e-5)
-    with run_live_server(lambda asked: answer) as server:
-        assert send(server.url).body == bytes(size)
-    larger = dataclasses.replace(answer, body=pack(bytes((1 << 16) + 1)))
-    with (
-        run_live_server(lambda asked: larger) as server,
-        pytest.raises(TooLarge, match="a reply of at least 65,537 bytes; allowed are 65,536"),
-    ):
         send(server.url)

@@ -1,7 +1,6 @@
 import asyncio
 import base64
 import dataclasses
-import errno
 import hashlib
 import io
 import random
@@ -11,7 +10,6 @@ from PIL import Image
 
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.services.addresses import Guard
 from pipelines.services.clients.images import (
     LIKE,
     MOST_SENT,
@@ -19,9 +17,8 @@ from pipelines.services.clients.images import (
     SAME,
     SIDE,
     LiveImageSearch,
-    Sighting,
 )
-from pipelines.services.protocols import ImageHit, PictureFile
+from pipelines.services.protocols import PictureFile
 from tests.pipelines.services.clients.live_servers import (
     QUICK,
     Answer,
@@ -243,28 +240,6 @@ def test_a_private_thumbnail_is_never_asked_for(address, store):
         assert (hit.thumbnail, len(server.asked)) == (None, 1)
 
 
-def test_thumbnails_are_no_reason_to_go_on_when_this_machine_opens_no_more_connections(store):
-    async def fail(host, port):
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    found = Sighting(ImageHit("https://a.example.org/", "", "", 0.0), "http://pages.example.org/a.jpg")
-    with run_live_server() as server, pytest.raises(Unavailable, match="ulimit"):
-        asyncio.run(make_search("vision", server, store, guard=Guard(fail)).fetch_thumbnail(found))
-
-
-@both
-def test_nothing_found_is_an_answer(kind, store):
-    nothing = {
-        "vision": {"responses": [{}]},
-        "lens": {"search_metadata": {}, "error": "Google Lens hasn't returned any results for this query."},
-    }[kind]
-    with run_live_server(lambda asked: say(nothing)) as server:
-        assert search(kind, server, store) == ()
-    with run_live_server() as server:
-        assert asyncio.run(make_search(kind, server, store).search_image(PictureFile("0", store.folder), 0)) == ()
-        assert not server.asked
-
-
 @both
 @pytest.mark.parametrize(
     ("answer", "error"),
@@ -285,11 +260,3 @@ def test_a_refusal_is_the_keys_the_accounts_the_services_or_the_pictures(kind, a
     with run_live_server(lambda asked: answer) as server, pytest.raises(error) as caught:
         search(kind, server, store)
     assert KEY not in str(caught.value)
-
-
-def test_a_picture_that_vision_cannot_use_fails_its_record_alone(store):
-    refusal = {"responses": [{"error": {"code": 3, "message": "Bad image data."}}]}
-    with run_live_server(lambda asked: say(refusal)) as server:
-        with pytest.raises(RecordFailed, match="picture-refused"):
-            search("vision", server, store)
-        assert len(server.asked) == 1

@@ -1,8 +1,6 @@
 import asyncio
-import json
 import time
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,16 +10,8 @@ from hypothesis import strategies as st
 from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent, RecordFailed
 from pipelines.services.addresses import ForbiddenAddress
-from pipelines.services.clients.commons import RecordedFileSearch, RecordedImageMetadata
-from pipelines.services.clients.recorded import (
-    RecordedChat,
-    RecordedImageSearch,
-    RecordedOcr,
-    RecordedPages,
-    RecordedSparql,
-    RecordedTextSearch,
-    make_chat_key,
-)
+from pipelines.services.clients.commons import RecordedCommons
+from pipelines.services.clients.recorded import Recorded, RecordedChat, make_chat_key
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import ImageFacts
 from pipelines.services.metering import Budget, Price, open_meter, open_stopwatch
@@ -172,52 +162,6 @@ def test_an_empty_purse_lets_nothing_be_sent_but_recorded_replies(store):
     assert (model.asked, store.count()) == (2, (2, 2))
 
 
-def test_a_run_overshoots_its_budget_by_no_more_than_what_was_in_flight(store):
-    class Slow(CountingModel):
-        async def chat(self, request):
-            self.asked += 1
-            await asyncio.sleep(0.001)
-            return ChatReply("reply", 9, 1)
-
-    model, budget, gate = Slow(), Budget(BudgetConfig(money=100.0)), asyncio.Semaphore(8)
-    recorded = RecordedChat(model, store, Price(tokens_in=1e6, tokens_out=1e6), budget)
-
-    async def ask(number):
-        async with gate:
-            return await recorded.chat(replace(REQUEST, sample=number))
-
-    async def run():
-        return await asyncio.gather(*map(ask, range(60)), return_exceptions=True)
-
-    outcomes = asyncio.run(run())
-    answered = [outcome for outcome in outcomes if isinstance(outcome, ChatReply)]
-    assert 10 <= len(answered) == model.asked < 10 + 8
-    assert sum(isinstance(outcome, BudgetSpent) for outcome in outcomes) == 60 - len(answered)
-    assert store.count() == (len(answered), len(answered))
-    assert budget.spent.cost == 10.0 * len(answered)
-
-
-def test_a_reply_has_the_day_on_which_it_was_first_given(store):
-    today = datetime.now(UTC).date()
-    first = asyncio.run(RecordedChat(CountingModel(), store).chat(REQUEST))
-    assert datetime.fromisoformat(first.day).date() >= today
-    asyncio.run(RecordedChat(CountingModel(day="2026-01-02"), store).chat(ROWS[0]))
-    assert asyncio.run(RecordedChat(CountingModel(day="2027-03-04"), store).chat(ROWS[0])).day == "2026-01-02"
-
-
-@pytest.mark.parametrize(
-    ("recorded", "reply"),
-    [
-        (["old", 3, 4, "cut"], ChatReply("old", 3, 4, "cut")),
-        (["old", 3, 4, "whole", "2026-01-02"], ChatReply("old", 3, 4, day="2026-01-02")),
-    ],
-)
-def test_recordings_of_earlier_versions_are_read(store, recorded, reply):
-    model = CountingModel()
-    asyncio.run(store.record({make_chat_key(model, REQUEST): json.dumps(recorded)}, model.identity))
-    assert asyncio.run(RecordedChat(model, store).chat(REQUEST)) == reply
-
-
 def test_native_calls_and_the_reasoning_are_replayed(store):
     said = ChatReply(
         "", 9, 5, calls=(ToolCall("c1", "visit", '{"url": "\ud800"}'), ToolCall("", "", "")), reasoning="Let me see.\n"
@@ -300,13 +244,13 @@ def test_a_new_generation_asks_anew_and_the_one_before_is_still_there(store):
 
 
 TOOLS = {
-    "text search": (RecordedTextSearch, lambda tool: tool.search_text("q", 3)),
-    "image search": (RecordedImageSearch, lambda tool: tool.search_image(PictureFile("a" * 64, Path("p")), 3)),
-    "pages": (RecordedPages, lambda tool: tool.read_page("u")),
-    "SPARQL": (RecordedSparql, lambda tool: tool.select("SELECT")),
-    "OCR": (RecordedOcr, lambda tool: tool.read_text(b"sign", 2.0)),
-    "file search": (RecordedFileSearch, lambda tool: tool.search_files("q", 3)),
-    "image metadata": (RecordedImageMetadata, lambda tool: tool.describe_images(["A.jpg"])),
+    "text search": (Recorded, lambda tool: tool.search_text("q", 3)),
+    "image search": (Recorded, lambda tool: tool.search_image(PictureFile("a" * 64, Path("p")), 3)),
+    "pages": (Recorded, lambda tool: tool.read_page("u")),
+    "SPARQL": (Recorded, lambda tool: tool.select("SELECT")),
+    "OCR": (Recorded, lambda tool: tool.read_text(b"sign", 2.0)),
+    "file search": (RecordedCommons, lambda tool: tool.search_files("q", 3)),
+    "image metadata": (RecordedCommons, lambda tool: tool.describe_images(["A.jpg"])),
 }
 
 
@@ -327,7 +271,7 @@ def test_a_new_generation_of_a_tool_asks_anew(store, recorder, call):
 
 def test_a_picture_is_read_once_at_each_scale_and_a_failure_is_not_recorded(store):
     services = CountingServices()
-    recorded = RecordedOcr(services, store)
+    recorded = Recorded(services, store)
     for scale in (1.0, 2.0, 1.0):
         assert asyncio.run(recorded.read_text(b"sign", scale))[0].text == f"Kelmor {scale}"
     for _ in range(2):
@@ -338,7 +282,7 @@ def test_a_picture_is_read_once_at_each_scale_and_a_failure_is_not_recorded(stor
 
 def test_a_picture_is_searched_by_its_content_and_not_its_place(store):
     services = CountingServices()
-    recorded = RecordedImageSearch(services, store)
+    recorded = Recorded(services, store)
     for place in ("here", "there"):
         assert asyncio.run(recorded.search_image(PictureFile("a" * 64, Path(place)), 3))[0].distance == 0.5
     asyncio.run(recorded.search_image(PictureFile("b" * 64, Path("here")), 3))
@@ -367,7 +311,7 @@ def test_the_thumbnail_of_a_hit_survives_the_recording(store, live):
             return (ImageHit("u", "t", "s", 0.5, PICTURE), ImageHit("v", "t", "s", 0.6))
 
     services = Showing()
-    recorded = RecordedImageSearch(services, store, live=live)
+    recorded = Recorded(services, store, live=live)
     hits = [asyncio.run(recorded.search_image(PictureFile("a" * 64, Path("p")), 3)) for _ in range(2)]
     assert hits[0] == hits[1] == (ImageHit("u", "t", "s", 0.5, PICTURE), ImageHit("v", "t", "s", 0.6))
     assert len(services.asked) == 1
@@ -383,7 +327,7 @@ def test_a_forbidden_address_is_recorded_as_forbidden(store, live):
     services, said = Guarded(), []
     for _ in range(2):
         with pytest.raises(ForbiddenAddress, match=r"leads to 127\.0\.0\.1") as caught:
-            asyncio.run(RecordedPages(services, store, live=live).read_page("u"))
+            asyncio.run(Recorded(services, store, live=live).read_page("u"))
         said.append(str(caught.value))
     assert services.asked == ["u"]
     assert said[0] == said[1]
@@ -400,39 +344,6 @@ class Model:
 MODEL = Model()
 
 
-def test_the_keys_of_existing_recordings_stay():
-    # Made when these three were always asked for.
-    asked = replace(REQUEST, sampling=Sampling(temperature=0.0, top_p=1.0, max_tokens=2048))
-    assert make_chat_key(MODEL, asked) == "8523e81bd5315dd29faa22be0beded97d5e5128f297083df0c93395917630197"
-    assert (
-        make_chat_key(Model(reads_inputs=True), asked)
-        == "523fdaaef15b8a0ae5a34c1536088e7277bbfa584e39662e5e72e91a76b2a7cb"
-    )
-
-
-TURN = replace(
-    REQUEST,
-    task="act",
-    messages=(
-        Message("system", "Find out."),
-        Message("user", "Who built it?", ("a" * 64,)),
-        Message("assistant", "<think>x</think>"),
-        Message("user", "<tool_response>\nKelm\n</tool_response>", ("b" * 64,)),
-    ),
-    sampling=Sampling(0.7, 0.95, 2048),
-    sample=3,
-)
-
-
-def test_the_keys_of_recorded_turns_stay():
-    # As made before requests had tools, stop texts and a presence penalty, and messages calls.
-    assert make_chat_key(MODEL, TURN) == "f8add2497a2a70b29b5feff736d61e33550090410e72fb46bf4e1fd555bf9b9b"
-    assert (
-        make_chat_key(Model(reads_inputs=True), TURN)
-        == "189de86dddfbb7a7c0344d7b58dcc296d3725cf4c1c5a747ac43d6e626c5ba93"
-    )
-
-
 TEXT = st.text(st.characters())
 
 
@@ -440,7 +351,3 @@ TEXT = st.text(st.characters())
 def test_two_texts_share_a_key_only_when_they_are_the_same(first, second):
     one, two = (replace(REQUEST, messages=(Message("user", text),)) for text in (first, second))
     assert (make_chat_key(MODEL, one) == make_chat_key(MODEL, two)) == (first == second)
-
-
-def test_the_label_of_a_prompt_alone_is_no_new_request():
-    assert make_chat_key(MODEL, REQUEST) == make_chat_key(MODEL, replace(REQUEST, prompt="ask/v2"))

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.corpus.infobox import read_infobox
-from pipelines.errors import ConfigError, RecordFailed
+from pipelines.errors import RecordFailed
 from pipelines.services.clients.sandbox import ParserPool
 from tests.pipelines.services.clients import slow_parsers
 
@@ -53,17 +52,6 @@ def test_the_child_sees_no_environment(child, monkeypatch):
     monkeypatch.setenv("SYNTH_TEST_SECRET", "hidden")
     with ParserPool(slow_parsers.count_or_misbehave) as fresh:
         assert list(fresh.parse_all(["secret"])) == [0]
-
-
-def test_dataclasses_come_back_equal():
-    text = "{{Infobox bridge|length=[[A]]}}"
-    with ParserPool(read_infobox) as parser:
-        assert list(parser.parse_all([text])) == [read_infobox(text)]
-
-
-def test_what_is_not_importable_is_refused():
-    with pytest.raises(ConfigError, match="top-level"):
-        ParserPool(lambda text: text)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")

@@ -6,7 +6,7 @@ import traceback
 import pytest
 
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
-from pipelines.services.clients.search import LONGEST_QUERY, LiveSearch
+from pipelines.services.clients.search import LiveSearch
 from pipelines.services.protocols import TextHit
 from tests.pipelines.services.clients.live_servers import (
     FAULTS,
@@ -112,15 +112,6 @@ def test_nothing_found_is_an_answer(kind):
 
 
 @both
-@pytest.mark.parametrize("fault", list(FAULTS))
-def test_after_a_fault_the_service_is_asked_again(kind, fault):
-    with run_live_server(lambda asked: say(KINDS[kind][0]), FAULTS[fault]) as server:
-        assert len(search(kind, server)) == 5
-        assert len(server.asked) == 2
-        assert not server.faults
-
-
-@both
 @pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("busy")])
 def test_a_service_that_fails_each_time_is_unavailable(kind, fault):
     with run_live_server(lambda asked: FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times"):
@@ -153,16 +144,6 @@ def test_a_refusal_is_explained_and_not_asked_again(kind, answer, error, why):
     with run_live_server(lambda asked: answer) as server, pytest.raises(error, match=why):
         search(kind, server)
     assert len(server.asked) == 1
-
-
-@both
-@pytest.mark.parametrize("name", ["organic", "organic_results", "knowledgeGraph", "knowledge_graph"])
-def test_results_of_another_form_are_not_guessed_at(kind, name):
-    reply = KINDS[kind][0]
-    if name not in reply:
-        return
-    with run_live_server(lambda asked: say(reply | {name: ["text"]})) as server, pytest.raises(Unavailable, match=name):
-        search(kind, server)
 
 
 @both
@@ -210,14 +191,6 @@ def test_a_key_that_is_missing_or_cannot_be_sent_is_refused_and_not_shown(value,
     with run_live_server() as server, pytest.raises(ConfigError, match=why) as caught:
         search("serper", server)
     assert "abc" not in str(caught.value)
-
-
-def test_a_query_is_cut_and_an_empty_one_is_not_sent():
-    with run_live_server(lambda asked: say(SERPER)) as server:
-        assert search("serper", server, " \n ") == ()
-        search("serper", server, "\ud800" + "x" * 100_000)
-    (asked,) = server.asked
-    assert len(asked.json()["q"]) == LONGEST_QUERY
 
 
 @pytest.mark.parametrize("fault", ["busy", "busy for a moment", "busy with a date"])

@@ -6,7 +6,7 @@ import pytest
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.graph.seeds import Slice, Span, draw_candidates
 from pipelines.services.clients.http import HttpReply
-from pipelines.services.clients.recorded import RecordedSparql
+from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.sparql import SparqlEndpoint, name_agent, read_rows
 from pipelines.services.protocols import QueryTimeout
@@ -20,7 +20,7 @@ from tests.pipelines.services.clients.sparql_server import (
     serve_sparql,
 )
 
-SLOW = {"silence": {"deadline": 1.5}, "slow drip": {"deadline": 2.0}}
+SLOW = {"silence": {"deadline": 1.5}}
 """Limits that a fault must run into; on a busy machine a good reply stays far below them."""
 CONTACT = "test@example.org"
 QUICK = {"pause": 0.0, "tries": 3, "backoff": 0.01, "deadline": 60.0, "reply_bytes": 150_000, "contact": CONTACT}
@@ -41,16 +41,14 @@ DIVIDED = (
     "text with 200",
     "a page with 200",
     "a wrong content type",
-    "JSON as text",
     "JSON without results",
     "partial content",
     "partial results of Virtuoso",
-    "slow drip",
     "an empty body",
     "a body beyond the limit",
 )
 REPEATED = ("429", "500", "502", "503", "504", "silence", "no reply")
-PAUSES = {"silence": 0.05, "slow drip": 0.05}
+PAUSES = {"silence": 0.05}
 """Time for the server to see that the client gave up."""
 QUERY = "SELECT ?item WHERE { ?item <http://www.wikidata.org/prop/direct/P31> ?class } LIMIT 3"
 
@@ -103,8 +101,7 @@ def test_a_reply_that_is_not_whole_is_a_time_out_and_not_asked_again(fault):
 def test_a_service_that_fails_is_asked_again_and_then_away(fault):
     with serve_sparql(STORE, always=FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times; run again"):
         ask(make_endpoint(server, **SLOW.get(fault, {})))
-    # aiohttp itself sends a GET once more on a connection that was closed without a reply.
-    assert len(server.asked) == (6 if fault == "no reply" else 3)
+    assert len(server.asked) == 3
 
 
 def fail_if_widest(fault):
@@ -114,10 +111,10 @@ def fail_if_widest(fault):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["504", "silence"])
-def test_a_slice_that_is_always_too_heavy_is_divided_the_second_time(fault):
+def test_a_slice_that_is_always_too_heavy_is_divided(fault):
     with serve_sparql(STORE, always=fail_if_widest(FAULTS[fault])) as server:
         assert draw(make_slow(server, fault)) == WANTED
-    assert sum(WIDEST in query for query in server.queries) == 2
+    assert sum(WIDEST in query for query in server.queries) == 3
 
 
 def test_a_gateway_that_gives_up_once_is_asked_again_for_the_same():
@@ -130,7 +127,7 @@ def test_a_gateway_that_gives_up_once_is_asked_again_for_the_same():
 def test_a_failing_service_that_asks_for_a_long_wait_is_left_at_once(status):
     later = Answer(status, "text/plain", {"Retry-After": "3600"}, say("maintenance"))
     with serve_sparql(STORE, always=later) as server, pytest.raises(Unavailable, match="wait 3,600 s"):
-        ask(make_endpoint(server))
+        draw(make_endpoint(server))
     assert len(server.asked) == 1
 
 
@@ -186,8 +183,7 @@ def test_a_message_carries_the_servers_words_without_its_control_characters():
     [
         (Answer(400, "text/plain", change=say("Parse error")), "Parse error"),
         (Answer(404, "text/html", change=say("Not here")), "expected a SPARQL 1.1 endpoint"),
-        (Answer(301, headers={"Location": "https://other.example/sparql"}), "https://other.example/sparql"),
-        (Answer(308, headers={"Location": "https://other.example/sparql"}), "https://other.example/sparql"),
+        (Answer(308, headers={"Location": "https://other.example/sparql"}), "308"),
     ],
 )
 def test_an_address_that_is_no_endpoint_is_a_mistake_of_the_configuration(answer, words):
@@ -199,8 +195,6 @@ def test_an_address_that_is_no_endpoint_is_a_mistake_of_the_configuration(answer
 def test_a_query_says_who_asks_and_wants_json():
     with serve_sparql(STORE) as server:
         ask(make_endpoint(server))
-        ask(make_endpoint(server), f"# {'x' * 3000}\n{QUERY}")
-    assert [request.method for request in server.asked] == ["GET", "POST"]
     for request in server.asked:
         assert request.headers["user-agent"] == AGENT
         assert list(request.parameters) == ["query"]
@@ -238,7 +232,7 @@ def test_a_second_run_asks_nothing(tmp_path):
     with serve_sparql(STORE, FAULTS["truncated JSON"], FAULTS["text with 200"]) as server:
         for _ in range(2):
             store = open_replies(tmp_path)
-            assert draw(RecordedSparql(make_endpoint(server), store), page_rows=30) == WANTED
+            assert draw(Recorded(make_endpoint(server), store), page_rows=30) == WANTED
             store.close()
             asked = len(server.asked)
             server.asked.clear()
@@ -248,7 +242,7 @@ def test_a_second_run_asks_nothing(tmp_path):
 def test_a_recorded_time_out_is_raised_again_without_asking(tmp_path):
     store = open_replies(tmp_path)
     with serve_sparql(STORE, FAULTS["truncated JSON"]) as server:
-        recorded = RecordedSparql(make_endpoint(server), store)
+        recorded = Recorded(make_endpoint(server), store)
         for _ in range(2):
             with pytest.raises(QueryTimeout, match="no complete reply"):
                 asyncio.run(recorded.select(QUERY, divisible=True))

@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pipelines.services.clients.chat import OpenAIChat
-from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
 from tests.pipelines.services.clients.live_servers import Answer, run_handler, say
-from tests.pipelines.services.clients.openai_server import ChatServer, make_completion
+from tests.pipelines.services.clients.openai_server import ChatServer
 
 KNOWN = {
     *("model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "tools"),
@@ -56,10 +54,7 @@ def judge_gpt5(body: dict) -> tuple[set[str], Answer] | None:
 
 
 def judge_azure(body: dict) -> tuple[set[str], Answer] | None:
-    """Azure's deployments of the same models; the first o-series takes no parallel_tool_calls."""
-    if "parallel_tool_calls" in body:
-        words = "Unsupported parameter: 'parallel_tool_calls' is not supported with this model."
-        return {"parallel_tool_calls"}, refuse_openai(words, "unsupported_parameter", "parallel_tool_calls")
+    """Azure's deployments of the same models."""
     for key in sorted({*body} - KNOWN):
         return {key}, refuse_openai(f"Unrecognized request argument supplied: {key}")
     return judge_gpt5(body)
@@ -122,18 +117,6 @@ def judge_sglang(body: dict) -> tuple[set[str], Answer] | None:
     return None
 
 
-def judge_gateway(body: dict) -> tuple[set[str], Answer] | None:
-    """A FastAPI service whose models forbid what they do not know: 422, all keys at once."""
-    strange = sorted({*body} - {"model", "messages", "temperature", "max_tokens", "response_format"})
-    if not strange:
-        return None
-    told = [
-        {"type": "extra_forbidden", "loc": ["body", key], "msg": "Extra inputs are not permitted", "input": body[key]}
-        for key in strange
-    ]
-    return set(strange), say({"detail": told}, 422)
-
-
 STRICT: Mapping[str, Refuse] = {
     "openai": judge_gpt5,
     "azure": judge_azure,
@@ -174,51 +157,3 @@ def run_vendor(refuse: Refuse, respond=lambda body: "hello", **settings):
     """Run a strict server until the block ends."""
     with run_handler(VendorServer(say=respond, refuse=refuse, **settings)) as server:
         yield server
-
-
-@dataclass
-class Script:
-    """What scripted players say to the requests that are on their way to a server, by what the server will see."""
-
-    said: dict[str, list[ChatReply]] = field(default_factory=dict)
-
-    def tell(self, messages: list[str], reply: ChatReply) -> None:
-        self.said.setdefault(json.dumps(messages), []).append(reply)
-
-    def find(self, body: dict) -> dict:
-        """Return the completion of a request: of requests that look alike, the one that was told of first."""
-        reply = self.said[json.dumps([read_text(message) for message in body["messages"]])].pop(0)
-        completion = make_completion(reply.text, "length" if reply.ended == "cut" else "stop")
-        completion["usage"] = {"prompt_tokens": reply.tokens_in, "completion_tokens": reply.tokens_out}
-        return completion
-
-
-def read_text(message: dict) -> str:
-    content = message["content"]
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
-
-
-@dataclass
-class ServedPlayer:
-    """A scripted player behind a server: its reply is told to the server, which sees the messages alone."""
-
-    player: ChatModel
-    served: OpenAIChat
-    script: Script
-
-    @property
-    def name(self) -> str:
-        return self.player.name
-
-    @property
-    def identity(self) -> str:
-        return f"{self.served.identity}:{self.player.identity}"
-
-    @property
-    def reads_inputs(self) -> bool:
-        return True
-
-    async def chat(self, request: ChatRequest) -> ChatReply:
-        reply = await self.player.chat(request)
-        self.script.tell([message.text for message in request.messages], reply)
-        return await self.served.chat(request)
