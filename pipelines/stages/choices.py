@@ -19,7 +19,7 @@ from pipelines.config.settings import DifficultyConfig
 from pipelines.graph.answers import compare_answers, is_no_answer
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
-from schemas.datasets import Cell, Difficulty, Enhancement, Grounding, RefusedQuestion, Rollout, SearchNeed, Standing
+from schemas.datasets import Cell, Difficulty, Enhancement, Grounding, RefusedQuestion, Rollout, SearchNeed
 from schemas.manifest import ModelEntry
 from schemas.reasons import DifficultyReason
 from schemas.tasks import Condition, TeacherOracle
@@ -79,13 +79,12 @@ class ChosenSearches:
         if self.rater is not None and depiction is not None and record.picture is not None:
             ease, small = await self.rater.rate(record.picture, record.proof.nodes[0].title)
             depiction = depiction.model_copy(update={"ease": ease, "ease_at_training": small})
-        standing: Standing = "solved"
         return (
             Difficulty(
                 **dict(record) | {"depiction": depiction},
                 cells=self._sum_up(tried),
                 search_need=label,
-                standing=standing,
+                standing="solved",
                 alternatives=alternatives,
                 tools=tuple(
                     search.identity.partition(":")[0]

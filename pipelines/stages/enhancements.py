@@ -70,7 +70,7 @@ class Enhancements(Prompted):
     scenes: SceneMaker | None = None
     """Sets pictures in scenes of high resolution; a question that it chooses is not degraded."""
     name: str = "enhancements"
-    version: int = 6
+    version: int = 7
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Enhancement
 

@@ -106,7 +106,10 @@ class Groundings(Prompted):
             refused += choice.refused
         if refused:
             return refuse(record.record_id, refused, self._allowed)
-        proof = self._complete_proof(record, counts)
+        demanded = {"answers": self.settings.min_answers, "retrieval_rank": self.settings.retrieval_rank}
+        thresholds = record.proof.thresholds.model_copy(update=demanded)
+        counted = {"counts": (*record.proof.counts, *counts), "thresholds": thresholds}
+        proof = record.proof.model_copy(update=counted)
         wording = await self._word(record, proof, choice.picture)
         if wording.refused:
             return refuse(record.record_id, wording.refused, self._allowed)
@@ -155,16 +158,11 @@ class Groundings(Prompted):
         reading = screening = None
         if not refused:
             reading, read = await self.reader.check(text, proof, record.answer)
-            refused += () if read.passed else (read,)
+            refused = () if read.passed else (read,)
         if reading is not None and not refused:
             screening, screened = await self.reader.screen(text, reading, proof, record.answer)
-            refused += () if screened.passed else (screened,)
+            refused = () if screened.passed else (screened,)
         return Wording(text, reading, screening, refused)
-
-    def _complete_proof(self, record: Rewrite, counts: Sequence[Count]) -> Proof:
-        demanded = {"answers": self.settings.min_answers, "retrieval_rank": self.settings.retrieval_rank}
-        thresholds = record.proof.thresholds.model_copy(update=demanded)
-        return record.proof.model_copy(update={"counts": (*record.proof.counts, *counts), "thresholds": thresholds})
 
     def _list_checks(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Iterator[Check]:
         corpus = self.ground.corpus

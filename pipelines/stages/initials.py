@@ -104,30 +104,30 @@ class Initials(Prompted):
             chosen, text = asked
             proof, result = await self._read_page(number, chosen)
             if result.passed:
-                return (self._make_question(record, chosen, text, proof),)
+                question = Question(
+                    record_id=make_record_id("question", [record.record_id, chosen.attribute.fact.key, text]),
+                    parent_id=record.record_id,
+                    split=record.split,
+                    domain=record.domain,
+                    image=record.image,
+                    text=text,
+                    answer=chosen.attribute.answer,
+                    proof=proof,
+                )
+                return (question,)
             candidates.remove(chosen)
             refused.append(result)
         return _refuse(record, refused)
 
-    def _make_question(self, record: Seed, chosen: _Candidate, text: str, proof: Proof) -> Question:
-        return Question(
-            record_id=make_record_id("question", [record.record_id, chosen.attribute.fact.key, text]),
-            parent_id=record.record_id,
-            split=record.split,
-            domain=record.domain,
-            image=record.image,
-            text=text,
-            answer=chosen.attribute.answer,
-            proof=proof,
-        )
-
     def _list_candidates(self, record: Seed, number: int) -> tuple[list[_Candidate], list[CheckResult]]:
-        candidates, refused = [], []
-        for attribute in read_askable(self.ground.corpus, number):
+        corpus, candidates, refused = self.ground.corpus, [], []
+        node = make_node(corpus, number, "anchor" if self.concepts else "answer")
+        for attribute in read_askable(corpus, number):
+            fact = attribute.fact
             if self.splits.place("answer", attribute.answer.key) != record.split:
-                refused.append(CheckResult("FAIL", "other-split", attribute.fact.key))
+                refused.append(CheckResult("FAIL", "other-split", fact.key))
                 continue
-            proof = self._make_proof(number, attribute)
+            proof = start_proof(corpus, [node], (), fact.key, cite_fact(corpus, fact), self.limits)
             found = run_checks(self._list_checks(number, proof, attribute))
             refused.extend(found)
             if not found:
@@ -190,12 +190,6 @@ class Initials(Prompted):
         if self.pages:
             found["page_readings"], result = await self.pages.check(proof, answer)
         return proof.model_copy(update=found), result
-
-    def _make_proof(self, number: int, attribute: Attribute) -> Proof:
-        corpus = self.ground.corpus
-        node = make_node(corpus, number, "anchor" if self.concepts else "answer")
-        fact = attribute.fact
-        return start_proof(corpus, [node], (), fact.key, cite_fact(corpus, fact), self.limits)
 
 
 def _view_fact(corpus: Corpus, attribute: Attribute) -> FactView:

@@ -189,8 +189,10 @@ class Injections(Prompted):
 
     async def _grow(self, record: Question, chain: int, rounds: int) -> Rewrite | Rejection:
         search, beside = self._look_ahead(record, chain), self._look_beside(record)
+        numbers = tuple(locate_nodes(self.ground.corpus, record.proof.nodes))
+        start = ProofDraft(record.text, record.proof, (), numbers)
         # In threads: what is ahead is searched for, too.
-        levels = [await asyncio.to_thread(search.open_level, self._start(record), chain)]
+        levels = [await asyncio.to_thread(search.open_level, start, chain)]
         setbacks: list[Setback] = []
         while levels and len(setbacks) < self.rules.settings.tries:
             wasted = sum(setback.fact is None for setback in setbacks)
@@ -239,10 +241,6 @@ class Injections(Prompted):
     def _keep_fact(self, record: Question, fact: Fact) -> bool:
         return record.proof.thresholds.volatile or not is_volatile(fact.key)
 
-    def _start(self, record: Question) -> ProofDraft:
-        numbers = locate_nodes(self.ground.corpus, record.proof.nodes)
-        return ProofDraft(record.text, record.proof, (), tuple(numbers))
-
     def _look_ahead(self, record: Question, rounds: int) -> ChainSearch:
         corpus, rules = self.ground.corpus, self.rules
         (seed,) = locate_nodes(corpus, record.proof.nodes)
@@ -259,9 +257,7 @@ class Injections(Prompted):
         keep_fact = partial(self._keep_fact, record)
         return ChainSearch(corpus, rules.hub_in_degree, judge_page, judge_end, record.record_id, keep_fact)
 
-    async def _inject(
-        self, record: Question, level: Level, place: "Place", beside: BranchRounds
-    ) -> ProofDraft | Setback:
+    async def _inject(self, record: Question, level: Level, place: Place, beside: BranchRounds) -> ProofDraft | Setback:
         number, draft = place.round, level.draft
         if not level.facts:
             return Setback(number, (CheckResult("FAIL", "no-injection", "no fact leads on"),))
@@ -269,8 +265,7 @@ class Injections(Prompted):
         if not check_named(draft.text, node.title).passed:
             missing = f"{node.title!r} does not stand in {draft.text!r}"
             return Setback(number, (CheckResult("FAIL", "entity-not-in-question", missing),))
-        words = PAGE_WORDS
-        fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, words, place.wasted)
+        fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, PAGE_WORDS, place.wasted)
         if isinstance(fact, CheckResult):
             return Setback(number, (fact,))
         # Only the last round makes a first hidden node.
@@ -351,21 +346,19 @@ class Injections(Prompted):
         proof = add_branches(proof, [make_branch(self.ground, 1, fact) for fact in linked])
         query = make_query(corpus, proof)
         checks = list_descriptor_checks(self.ground, this, literal, said, query)
-        refused = await asyncio.to_thread(run_checks, checks)
-        if refused:
+        if refused := await asyncio.to_thread(run_checks, checks):
             return refused
         search = await asyncio.to_thread(find_near_misses, self.ground, query, 1, NEAR_MISSES)
-        refused += run_checks([partial(check_near_misses, search)])
-        proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
-        if refused:
+        if refused := run_checks([partial(check_near_misses, search)]):
             return refused
+        proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
         tried = NOTHING
         for _ in range(TRIES):
             text = await reword_question(self.askings.rewriting, draft.text, this, descriptor, tried)
             refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof))
             if not refused:
                 _, read = await self.reader.check(text, proof, this.answer)
-                refused += () if read.passed else (read,)
+                refused = () if read.passed else (read,)
             if not refused:
                 taken = (*draft.taken, this.fact.target)
                 aside = (*draft.aside, *(fact.target for fact in linked))

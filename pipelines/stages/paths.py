@@ -147,9 +147,7 @@ class Paths(Prompted):
                     if shard.ration:
                         shard.ration.add(record.split, self._list_marks(taken))
                     break
-        if not paths:
-            return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
-        return tuple(paths.values())
+        return self._conclude(record, paths, refused)
 
     async def _walk_guided(self, guide: Guide, record: Seed, node: int) -> Sequence[Path] | Rejection:
         paths: dict[str, Path] = {}
@@ -170,9 +168,7 @@ class Paths(Prompted):
                     paths[path.record_id] = path.model_copy(update={"marks": marks})
                     break
                 refused["low-mark"] += 1
-        if not paths:
-            return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
-        return tuple(paths.values())
+        return self._conclude(record, paths, refused)
 
     def _draw_length(self, order: Order) -> int:
         unit = draw_unit(self.seed, "length", order.identity)
@@ -185,11 +181,13 @@ class Paths(Prompted):
         others = [make_order(record, node, number, attempt) for attempt in range(2, self.settings.walks + 1)]
         yield from self.graph.draw_walks(others, self.seed)
 
-    def _explain(self, refused: Counter[str]) -> str:
+    def _conclude(self, record: Seed, paths: Mapping[str, Path], refused: Counter[str]) -> Sequence[Path] | Rejection:
+        if paths:
+            return tuple(paths.values())
         counts = ", ".join(f"{reason} {count}" for reason, count in refused.most_common() if count)
-        return (
-            f"{self.settings.walks * self.settings.per_seed} walks, none to be asked about; refused: {counts or 'none'}"
-        )
+        walks = self.settings.walks * self.settings.per_seed
+        detail = f"{walks} walks, none to be asked about; refused: {counts or 'none'}"
+        return Rejection(record_id=record.record_id, reason="no-walk", detail=detail)
 
     def _choose_path(self, record: Seed, order: Order, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
         for attribute in walk.attributes:
@@ -280,27 +278,20 @@ def _read_clause(corpus: Corpus, source: int, move: WalkMove, names: Sequence[st
 
 def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Sequence[str]) -> Hop | None:
     """Return a move as a hop with its evidence; None if its sentence does not read with all names masked."""
-    subject_id, object_id = corpus.page(source).page_id, corpus.page(move.target).page_id
+    text = ""
     if move.fact is not None:
         evidence = cite_fact(corpus, move.fact)
-        return Hop(
-            index=index,
-            relation=move.fact.key,
-            subject_id=subject_id,
-            object_id=object_id,
-            clause="",
-            evidence=evidence,
-        )
-    clause = _read_clause(corpus, source, move, names)
-    if clause is None or move.link is None:
-        return None
-    evidence = cite_sentence(corpus, source, clause.start, clause.end, move.link.start)
+    else:
+        clause = _read_clause(corpus, source, move, names)
+        if clause is None or move.link is None:
+            return None
+        text, evidence = clause.text, cite_sentence(corpus, source, clause.start, clause.end, move.link.start)
     return Hop(
         index=index,
-        relation="mentions",
-        subject_id=subject_id,
-        object_id=object_id,
-        clause=clause.text,
+        relation=move.fact.key if move.fact else "mentions",
+        subject_id=corpus.page(source).page_id,
+        object_id=corpus.page(move.target).page_id,
+        clause=text,
         evidence=evidence,
         gloss=move.gloss,
         field=move.field,

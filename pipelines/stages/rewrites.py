@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import ClassVar, cast, get_args
 
 from pipelines.checks.descriptors import (
@@ -35,7 +34,7 @@ from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_s
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
-from schemas.proofs import Count, Proof
+from schemas.proofs import Proof
 from schemas.reasons import RewriteReason
 from schemas.tasks import (
     NOTHING,
@@ -102,7 +101,15 @@ class Rewrites(Prompted):
         refused = await asyncio.to_thread(run_checks, self._list_shortcut_checks(record, nodes))
         if refused:
             return refuse(record.record_id, refused, REASONS)
-        draft = self._start(record)
+        draft = Draft(
+            text=record.text,
+            query=make_query(self.ground.corpus, record.proof),
+            descriptors=("",) * len(record.proof.hops),
+            certificates=(),
+            names=list_names(self.ground.corpus, record.proof.nodes),
+            type_words=list_type_words(record.proof.nodes),
+            view=view_proof(self.ground.corpus, record.proof, record.answer),
+        )
         for node in range(len(record.proof.hops) - 1, 0, -1):
             step = await self._hide(record, draft, node, nodes[node])
             if isinstance(step, Rejection):
@@ -114,17 +121,6 @@ class Rewrites(Prompted):
         yield partial(check_path_length, self.ground.corpus, nodes, self.hub_in_degree)
         article = find_article(self.ground.corpus, nodes[-1], record.proof.answer_relation, record.answer)
         yield partial(check_earlier_pages, self.ground.corpus, nodes, record.answer, article)
-
-    def _start(self, record: Question) -> Draft:
-        return Draft(
-            text=record.text,
-            query=make_query(self.ground.corpus, record.proof),
-            descriptors=("",) * len(record.proof.hops),
-            certificates=(),
-            names=list_names(self.ground.corpus, record.proof.nodes),
-            type_words=list_type_words(record.proof.nodes),
-            view=view_proof(self.ground.corpus, record.proof, record.answer),
-        )
 
     async def _hide(self, record: Question, draft: Draft, node: int, number: int) -> Draft | Rejection:
         tried: list[Candidate] = []
@@ -184,7 +180,7 @@ class Rewrites(Prompted):
         counted = partial(
             check_counted, self.ground.corpus, number, said, descriptor.text, record.proof.hops[node - 1].clause
         )
-        checks: Iterator[Check] = chain(self._list_step_checks(record, draft, query, node, descriptor), (counted,))
+        checks: tuple[Check, ...] = (*self._list_step_checks(record, draft, query, node, descriptor), counted)
         refused = await asyncio.to_thread(run_checks, checks)
         if refused:
             return refused
@@ -210,7 +206,7 @@ class Rewrites(Prompted):
         ))  # fmt: skip
         if not refused:
             _, read = await self.reader.check(text, proof, record.answer)
-            refused += () if read.passed else (read,)
+            return () if read.passed else (read,)
         return refused
 
     def _list_step_checks(
@@ -262,12 +258,22 @@ class Rewrites(Prompted):
         refused = run_checks(self._list_last_checks(record, draft, fits))
         if refused:
             return refuse(record.record_id, refused, REASONS)
-        counts: list[Count] = [count for fit in fits for count in fit.as_counts()]
-        return (
-            make_rewrite(
-                record, draft.text, self._complete_proof(record, draft, counts), certificates=draft.certificates
-            ),
-        )
+        limits = {
+            "alone_first": self.settings.min_alone_first,
+            "alone": self.settings.min_alone,
+            "near_misses": NEAR_MISSES,
+        }
+        found = {
+            "constraints": draft.query.constraints,
+            "counts": tuple(count for fit in fits for count in fit.as_counts()),
+            "descriptors": draft.descriptors,
+            "thresholds": record.proof.thresholds.model_copy(update=limits),
+            "shortcuts_checked": True,
+            "hub_in_degree": self.hub_in_degree,
+            "redundant": find_redundant(self.ground, draft.query, record.answer.key),
+        }
+        proof = record.proof.model_copy(update=found)
+        return (make_rewrite(record, draft.text, proof, certificates=draft.certificates),)
 
     def _list_last_checks(self, record: Question, draft: Draft, fits: Sequence[Fit]) -> Iterator[Check]:
         for fit in fits:
@@ -275,24 +281,6 @@ class Rewrites(Prompted):
         yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield partial(check_answer, draft.text, record.answer, draft.type_words)
-
-    def _complete_proof(self, record: Question, draft: Draft, counts: Sequence[Count]) -> Proof:
-        rules = self.settings
-        limits = {
-            "alone_first": rules.min_alone_first,
-            "alone": rules.min_alone,
-            "near_misses": NEAR_MISSES,
-        }
-        found = {
-            "constraints": draft.query.constraints,
-            "counts": tuple(counts),
-            "descriptors": draft.descriptors,
-            "thresholds": record.proof.thresholds.model_copy(update=limits),
-            "shortcuts_checked": True,
-            "hub_in_degree": self.hub_in_degree,
-            "redundant": find_redundant(self.ground, draft.query, record.answer.key),
-        }
-        return record.proof.model_copy(update=found)
 
 
 def hide_titles(text: str, record: Question, node: int) -> str:

@@ -52,7 +52,7 @@ class Selections(WithoutModels):
     pictures: PictureStore
     seed: int
     name: str = "selections"
-    version: int = 3
+    version: int = 4
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement,)
     output: ClassVar[type[Record]] = Enhancement
 

@@ -51,12 +51,13 @@ from pipelines.ids import digest_value
 from pipelines.names import digest_aliases, fold_name
 from pipelines.run.assembly import Assembly
 from pipelines.run.chains import run_stages
-from pipelines.run.corpora import ensure_corpus, find_dump
+from pipelines.run.corpora import ensure_corpus
 from pipelines.run.progress import Reporter
 from pipelines.run.runner import StageReport, select_stages
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from pipelines.services.prompting import RoleClient, load_prompt
+from pipelines.toy.publishing import write_world
 from pipelines.toy.reader import GrammarReader
 from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
@@ -457,7 +458,7 @@ class Pool:
 
     def assemble(self, *settings: str) -> Assembly:
         """Return a run over the pool's corpus with further settings."""
-        config = make_config(read_recipe("demo"), [*_list_settings(self.config), *settings])
+        config = make_config(read_recipe("demo"), [*_list_settings(self.world, self.config.seed), *settings])
         return Assembly(config, Workspace(self.root / "workspace"), self.corpus)
 
     def find_method(self, question: Grounding) -> str:
@@ -497,7 +498,10 @@ def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) ->
 def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> Pool:
     """Generate a world under ``root``, run both recipes on it, and collect the accepted questions."""
     world, workspace = WorldConfig(entities=size.entities, seed=seed, missing=missing), Workspace(root / "workspace")
-    source = make_config(read_recipe("demo"), _list_settings(world)).corpus
+    folder = root / "world"
+    if not folder.is_dir():
+        write_world(folder, world)
+    source = make_config(read_recipe("demo"), _list_settings(folder, seed)).corpus
     corpus, _ = ensure_corpus(source, workspace, Reporter(), 1)
     questions: list[Grounding] = []
     first: list[Grounding] = []
@@ -506,12 +510,11 @@ def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> 
         passes = []
         for number in range(size.passes if method == "injection" else 1):
             limits = (f"seeds.limit={size.seeds[method]}", f'method="{method}"', f"seed={seed + number}")
-            config = make_config(read_recipe("demo"), [*_list_settings(world), *limits])
+            config = make_config(read_recipe("demo"), [*_list_settings(folder, seed), *limits])
             passes.append(_run(Assembly(config, workspace, corpus)))
         first += passes[0][0]
         questions += {row.record_id: row for found, _ in passes for row in found}.values()
         reports[method] = tuple(funnel for _, funnel in passes)
-    folder = find_dump(source, workspace, Reporter()).parent
     return Pool(missing, folder, corpus, tuple(questions), reports, world, root, tuple(first))
 
 
@@ -522,10 +525,9 @@ def _run(assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
     return sorted(read_parts(chosen[-1].folder, Grounding), key=lambda row: row.record_id), reports
 
 
-def _list_settings(world: WorldConfig) -> list[str]:
+def _list_settings(world: Path, seed: int) -> list[str]:
     """Return the settings of a run over a generated world."""
-    generated = {"entities": world.entities, "seed": world.seed, "missing": world.missing}
-    return [*(f"corpus.generate.{key}={value}" for key, value in generated.items()), f"seed={world.seed}", *SETTINGS]
+    return [f"corpus.world={world}", f"seed={seed}", *SETTINGS]
 
 
 MAX_TOKENS = 6

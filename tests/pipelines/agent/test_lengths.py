@@ -29,4 +29,4 @@ def test_every_picture_counts_at_the_size_that_a_student_sees():
     one = make_rollout(answer())
     images = (*one.images, RolloutImage(id="img_2", picture=make_picture(5600, 5600)))
     two = one.model_copy(update={"images": images})
-    assert measure_rollout(two, Letters()) - measure_rollout(one, Letters()) == 361 + PICTURE_TOKENS
+    assert measure_rollout(two, Letters()) - measure_rollout(one, Letters()) == 19 * 19 + PICTURE_TOKENS

@@ -102,7 +102,7 @@ def change_settings(stage, **changes) -> Paths:
 
 
 def test_the_fingerprint_covers_rules_walks_and_seed(stage):
-    changes = ({"per_seed": 9}, {"walks": 9})
+    changes = ({"hops": (2,), "weights": (1.0,)}, {"walks": 9})
     others = [*(change_settings(stage, **change) for change in changes), replace(stage, seed=9)]
     assert len({other.fingerprint() for other in [stage, *others]}) == 4
 
