@@ -243,9 +243,9 @@ def _check_request(request: RunRequest) -> None:
         read_list(Path(config.seeds.concepts))
 
 
-def _check_keys(config: RunConfig, last: str) -> None:
+def _check_keys(config: RunConfig, last: str, workspace: Workspace) -> None:
     # Hours of reading a dump may lie between here and the first request.
-    for role in list_roles(config, last):
+    for role in () if any(workspace.root.glob("corpus/*")) else list_roles(config, last):
         read_key(f"models.{role}", config.models[role].api_key_env)
 
 
@@ -253,8 +253,7 @@ def _run_claimed(
     request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str], tuple[TargetRow, ...]]:
     config, reporter, last = request.config, warner.reporter, request.last
-    if not any(workspace.root.glob("corpus/*")):
-        _check_keys(config, last)
+    _check_keys(config, last, workspace)
     corpus, reports = _open_corpus(request, workspace, warner)
     assembly = Assembly(config, workspace, corpus)
     with closing(assembly):
