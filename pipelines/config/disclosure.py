@@ -92,6 +92,8 @@ def _list_values(section: Section, prefix: str) -> Iterator[tuple[str, Any, bool
         value, name = getattr(section, key), f"{prefix}{key}"
         if isinstance(value, Section):
             yield from _list_values(value, f"{name}.")
+        elif isinstance(value, dict) and _is_closed(field.annotation):
+            yield from ((f"{name}.{each}", told, True) for each, told in value.items())
         else:
             yield name, dumped[key], name in TOLD or _is_closed(field.annotation)
 
@@ -103,6 +105,6 @@ def _is_closed(annotation: Any) -> bool:  # noqa: ANN401 - a type as annotations
         return _is_closed(parts[0])
     if origin is Literal:
         return True
-    if origin in (Union, UnionType, tuple, list):
+    if origin in (Union, UnionType, tuple, list, dict):
         return all(part is Ellipsis or _is_closed(part) for part in parts)
     return annotation in (bool, int, float, type(None))

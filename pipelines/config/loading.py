@@ -68,7 +68,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
         _check_sight(config)
     if reaches(last, "difficulty" if config.difficulty.preset == "fvqa" else "rollouts"):
         _check_acting(config)
-    shares = config.splits.sft + config.splits.rl + config.splits.eval
+    shares = sum(config.splits.values())
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
 
@@ -108,7 +108,7 @@ def _check_targets(config: RunConfig) -> None:
         raise ConfigError("configuration: targets count what is drawn from the corpus; leave out [[pools]] or targets")
     if config.method == "injection" and "hops" in targets.by:
         raise ConfigError("configuration: targets.by hops: method injection walks no paths of a given length")
-    for split, share in config.splits:
+    for split, share in config.splits.items():
         _check_target(config, split, share)
     if targets.sft.wanted and "sft" not in config.rollouts.splits:
         raise ConfigError("configuration: targets.sft: rows of sft are rollouts, and rollouts.splits leaves sft out")

@@ -3,13 +3,12 @@
 Units are in a field's description. Published numbers are the defaults of the recipe that publishes them.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from pipelines.ids import draw_unit
 from pipelines.secrets import check_address, check_variable
+from pipelines.splits import SHARES
 from schemas.datasets import Split, Verification
 from schemas.proofs import Agreement, AnswerType
 
@@ -27,6 +26,8 @@ CONTACT = r"^$|^[ -~]*([!-?A-~]@[!-?A-~]|[a-z]://[!-~])[ -~]*$"
 """Nothing, or text in ASCII with a mail address or a page's address in it."""
 ADDRESS = r"^https?://[^\s@?#]+$"
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+BySplit = AfterValidator(lambda given: {split: given.get(split, 0) for split in get_args(Split)})
+"""Gives 0 to each split that is left out."""
 Qid = Annotated[str, Field(pattern=r"^Q[1-9][0-9]{0,17}$")]
 
 
@@ -183,29 +184,6 @@ class TargetsConfig(Section):
     def wanted(self) -> bool:
         """Whether there is any target."""
         return any(target.wanted for target in (self.sft, self.rl, self.eval))
-
-
-class SplitsConfig(Section):
-    """Shares of entities and answer keys by split; decided by hash before anything is generated."""
-
-    sft: float = Field(0.6, ge=0.0, le=1.0, description="share of entities whose questions become sft trajectories")
-    rl: float = Field(0.3, ge=0.0, le=1.0, description="share of entities whose questions become rl tasks")
-    eval: float = Field(0.1, ge=0.0, le=1.0, description="share of entities kept for evaluation")
-
-
-@dataclass(frozen=True, slots=True)
-class SplitRule:
-    """Puts names into splits by hash; the shares add up to 1."""
-
-    shares: SplitsConfig
-    seed: int
-
-    def place(self, kind: str, name: str) -> Split:
-        """Return the split of a name; ``kind`` is ``entity`` or ``answer``."""
-        draw = draw_unit(self.seed, "split", kind, name)
-        if draw < self.shares.sft:
-            return "sft"
-        return "rl" if draw < self.shares.sft + self.shares.rl else "eval"
 
 
 OcrEngine = Literal["rapidocr", "layer"]
@@ -793,7 +771,9 @@ class RunConfig(Section):
     targets: TargetsConfig = TargetsConfig()
     sparql: SparqlConfig = SparqlConfig()
     commons: CommonsConfig = CommonsConfig()
-    splits: SplitsConfig = SplitsConfig()
+    splits: Annotated[dict[Split, Share], BySplit] = Field(
+        SHARES, description="shares of entities and answer keys by split: sft becomes trajectories, rl tasks"
+    )
     paths: PathsConfig = PathsConfig()
     questions: QuestionsConfig = QuestionsConfig()
     rewrites: RewritesConfig = RewritesConfig()

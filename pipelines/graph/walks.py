@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import names
-from pipelines.config.settings import PathsConfig, SplitRule
+from pipelines.config.settings import PathsConfig
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.kinds import list_hubs, list_kinds
 from pipelines.corpus.store import Corpus, Fact
@@ -61,6 +61,7 @@ from pipelines.graph.salience import (
     read_lists,
 )
 from pipelines.ids import digest_value
+from pipelines.splits import SplitRule
 from schemas.datasets import Split
 
 Words = npt.NDArray[np.uint64]

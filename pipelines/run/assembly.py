@@ -38,7 +38,7 @@ from pipelines.checks.readings import Evaluator
 from pipelines.checks.sets import Apart
 from pipelines.checks.standings import COVERED
 from pipelines.config.disclosure import digest_settings, disclose_settings
-from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
+from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
@@ -73,6 +73,7 @@ from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.search import LiveSearch
 from pipelines.services.prompting import make_sampling
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
+from pipelines.splits import SplitRule
 from pipelines.stages.anchors import Anchors
 from pipelines.stages.articles import Articles
 from pipelines.stages.bridges import Bridges

@@ -18,13 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import find_lead_fault
-from pipelines.config.settings import SeedsConfig, SplitRule
+from pipelines.config.settings import SeedsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import JUDGED, judge_pages
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import ImageMetadata, look_up_images
 from pipelines.services.prompting import WithoutModels
+from pipelines.splits import SplitRule
 from schemas.base import Failure, Record, Rejection
 from schemas.corpus import CorpusImage
 from schemas.datasets import Seed

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import find_lead_fault
 from pipelines.checks.quotas import Aim, Draw
-from pipelines.config.settings import SeedsConfig, SplitRule
+from pipelines.config.settings import SeedsConfig
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import (
@@ -37,6 +37,7 @@ from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import MOST_FILES, ImageMetadata, look_up_images
 from pipelines.services.prompting import WithoutModels
 from pipelines.services.protocols import Sparql
+from pipelines.splits import SplitRule
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Seed, Split
 from schemas.reasons import SeedReason

@@ -114,7 +114,7 @@ def test_several_problems_are_told_at_once():
         ("models.solver.name=gpt", lambda c: c.models["solver"].name, "gpt"),
         ("models.solver.name='a=b'", lambda c: c.models["solver"].name, "a=b"),
         ("corpus.dump=/a b/c=d.xml", lambda c: c.corpus.dump, "/a b/c=d.xml"),
-        ("splits={sft=0.5, rl=0.5, eval=0.0}", lambda c: c.splits.rl, 0.5),
+        ("splits={sft=0.5, rl=0.5, eval=0}", lambda c: c.splits, {"sft": 0.5, "rl": 0.5, "eval": 0.0}),
         (" seeds.limit =3", lambda c: c.seeds.limit, 3),
     ],
 )

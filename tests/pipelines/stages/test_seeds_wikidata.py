@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import SeedsConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.graph import seeds as graph_seeds
 from pipelines.run.assembly import Assembly
@@ -14,6 +14,7 @@ from pipelines.run.workspace import Workspace
 from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.sparql import SparqlEndpoint
+from pipelines.splits import SplitRule
 from pipelines.stages import seeds as stage_seeds
 from pipelines.stages.seeds import Seeds, WikidataSource
 from schemas.datasets import Seed
@@ -29,7 +30,7 @@ from tests.pipelines.services.clients.sparql_server import (
 from tests.toy import PAGES, build_toy_corpus
 from tests.turtle import make_turtle
 
-SPLITS = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
+SPLITS = SplitRule({"sft": 0.6, "rl": 0.3, "eval": 0.1}, seed=7)
 SITE = "https://toy.example/"
 RARE = SeedsConfig(rule="vsearcher", classes=("Q100", "Q200"), require_image=False)
 LINKED = RARE.model_copy(update={"rule": "opensearch-vl", "min_in_degree": 2, "hub_in_degree": 4})
