@@ -384,12 +384,7 @@ class ModelConfig(Section):
     serve: ServeConfig = ServeConfig()
 
 
-class BudgetConfig(Section):
-    """What one run may spend; what is recorded costs nothing. 0 is no limit."""
-
-    money: float = Field(0.0, ge=0.0, description="in the currency of the prices of models")
-    tokens: int = Field(0, ge=0, description="tokens in and out")
-    gpu_hours: float = Field(0.0, ge=0.0, description="GPU-hours, see models.*.gpus")
+Budgeted = Literal["money", "tokens", "gpu_hours"]
 
 
 class RuntimeConfig(Section):
@@ -431,17 +426,6 @@ class RuntimeConfig(Section):
     )
     unscored: float = Field(
         0.2, ge=0.0, le=1.0, description="share of attempts that nobody could score with which the run stops; 1: never"
-    )
-
-
-class RepliesConfig(Section):
-    """Where recorded replies are kept; nothing here decides a reply, and no key of a stage knows it."""
-
-    address: Annotated[str, AfterValidator(check_address)] = Field(
-        "",
-        description="a PostgreSQL database, as postgresql://user@host/database, for workers on several hosts. Its "
-        "password is named by PGPASSWORD or ~/.pgpass, or the whole address by env:VARIABLE. Empty: SQLite in the "
-        "workspace, for the processes of one host",
     )
 
 
@@ -796,9 +780,19 @@ class RunConfig(Section):
         "version of a name takes the place of the shipped prompt. Empty: none",
     )
     plugins: PluginsConfig = PluginsConfig()
-    budget: BudgetConfig = BudgetConfig()
+    budget: dict[Budgeted, Price] = Field(
+        {},
+        description="what one run may spend, 0 is no limit: money in the currency of prices, tokens in and out, and "
+        "gpu_hours, as models.*.serve.gpus counts them; what is recorded costs nothing",
+    )
     runtime: RuntimeConfig = RuntimeConfig()
-    replies: RepliesConfig = RepliesConfig()
+    replies: Annotated[str, AfterValidator(check_address)] = Field(
+        "",
+        description="where recorded replies are kept, which decides none: a PostgreSQL database, as "
+        "postgresql://user@host/database, for workers on several hosts. Its password is named by PGPASSWORD or "
+        "~/.pgpass, or the whole address by env:VARIABLE. Empty: SQLite in the workspace, for the processes of one "
+        "host",
+    )
 
     @property
     def target_values(self) -> dict[Dimension, tuple[str, ...]]:

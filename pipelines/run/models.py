@@ -160,7 +160,7 @@ class Roles:
     @cached_property
     def replies(self) -> ReplyStore:
         """The workspace's recorded replies."""
-        return open_replies(self.workspace.replies, self.config.replies.address, self.run, self.budget)
+        return open_replies(self.workspace.replies, self.config.replies, self.run, self.budget)
 
     @cached_property
     def pictures(self) -> PictureStore:

@@ -239,9 +239,9 @@ class TargetPlan:
         budget = self.config.budget
         share = DRAWING_SHARE if any(stratum[0] == "sft" for stratum in self.wanted) else 1.0
         return (
-            (share * budget.money, spent.cost),
-            (share * budget.tokens, spent.tokens_in + spent.tokens_out),
-            (share * budget.gpu_hours, spent.gpu_seconds / 3600.0),
+            (share * budget.get("money", 0), spent.cost),
+            (share * budget.get("tokens", 0), spent.tokens_in + spent.tokens_out),
+            (share * budget.get("gpu_hours", 0), spent.gpu_seconds / 3600.0),
         )
 
 

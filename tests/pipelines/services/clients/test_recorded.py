@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent, RecordFailed
 from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.commons import RecordedCommons
@@ -150,7 +149,7 @@ def test_a_request_is_counted_with_all_it_took_and_a_replay_with_nothing(store):
 
 
 def test_an_empty_purse_lets_nothing_be_sent_but_recorded_replies(store):
-    budget, model = Budget(BudgetConfig(tokens=20)), CountingModel()
+    budget, model = Budget({"tokens": 20}), CountingModel()
     recorded = RecordedChat(model, store, budget=budget)
     assert [asyncio.run(recorded.chat(request)).text for request in (*ROWS[:2], *ROWS[:2])] == [
         "reply 1",
