@@ -305,7 +305,7 @@ async def ask_live(config: LiveConfig, contact: str, patience: float = PATIENCE)
     found = [await _wait("live search", make_text_search(config).search_text("Eiffel Tower", 1), patience)]
     page = make_reader(config, contact).read_page("https://www.wikipedia.org/")
     found.append(await _wait("live reader", page, patience))
-    key = config.images_key_env
+    key = config.key_envs.get("images")
     if key and not os.environ.get(key):
         found.append(Finding("live images", "error", f"environment variable {key} is not set; it holds the key"))
     if config.images == "serpapi" and not config.picture_base:

@@ -611,11 +611,12 @@ def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     if problem["loc"][0] == "models" and problem["loc"][2:] == ("[key]",):
         return f"unknown role {problem['loc'][1]}; there are: default, {', '.join(ROLES)}"
     if problem["loc"][-1] == "[key]" and problem["type"] == "literal_error":
-        return f"unknown key {where.removesuffix('.[key]')}; there are: {problem['ctx']['expected']}"
+        allowed = problem["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return f"unknown key {where.removesuffix('.[key]')}; there are: {allowed}"
     if problem["type"] != "extra_forbidden":
         told = problem["input"]
         is_secret = isinstance(told, str) and is_key(mask_keys(told))
-        secret = is_secret or isinstance(told, dict) or where.endswith("_env") or where == "replies"
+        secret = is_secret or isinstance(told, dict) or "_env" in where or where == "replies"
         given = "" if secret else f" (given {_SECRETS.sub('...', repr(told))})"
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig

@@ -270,33 +270,29 @@ class ToolsConfig(Section):
     )
 
 
+LiveTool = Literal["search", "reader", "images"]
+
+
 class LiveConfig(Section):
     """Services behind the live tools. Replies are recorded; keys are named by environment variables."""
 
     search: Literal["serper", "serpapi"] = Field("serper", description="whose protocol the text search speaks")
-    search_url: str = Field("https://google.serper.dev/search", pattern=ADDRESS, description="its address")
-    search_key_env: Variable = Field("", description="environment variable with its key; empty: none")
     reader: Literal["direct", "jina"] = Field(
         "direct", description="direct: pages are fetched here, with every address checked; jina: by a reader service"
     )
-    reader_url: str = Field("https://r.jina.ai/", pattern=ADDRESS, description="jina: its address")
-    reader_key_env: Variable = Field("", description="jina: environment variable with its key; empty: none")
     images: Literal["google-vision", "serpapi"] = Field(
         "google-vision", description="whose protocol the image search speaks"
     )
-    images_url: str = Field(
-        "https://vision.googleapis.com/v1/images:annotate", pattern=ADDRESS, description="its address"
+    urls: dict[LiveTool, Annotated[str, Field(pattern=ADDRESS)]] = Field(
+        {}, description="address of each service; one that is left out has the public one"
     )
-    images_key_env: Variable = Field("", description="environment variable with its key; empty: none")
+    key_envs: dict[LiveTool, Variable] = Field(
+        {}, description="environment variable with the key of each, if it wants one"
+    )
     picture_base: str = Field(
         "",
         pattern=rf"^$|{ADDRESS}",
         description="serpapi: where the workspace's images/ folder is published, as it takes addresses alone",
-    )
-    rate: float = Field(
-        5.0,
-        gt=0.0,
-        description="requests a second to each service, and to each host that pages or thumbnails come from",
     )
 
 

@@ -38,7 +38,7 @@ from pipelines.checks.readings import Evaluator
 from pipelines.checks.sets import Apart
 from pipelines.checks.standings import COVERED
 from pipelines.config.disclosure import digest_settings, disclose_settings
-from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, ToolsConfig
+from pipelines.config.settings import LiveConfig, LiveTool, OcrEngine, RunConfig, SeedsConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
@@ -116,6 +116,12 @@ LEAST_MARK = 3
 """Least mark, 1 to 5, for what a curious person would ask about a concept: the middle."""
 SMALL_CORPUS = 1_000_000
 """Articles under which the gates of ``seeds.small_corpus`` count."""
+LIVE_URLS: Mapping[LiveTool, str] = {
+    "search": "https://google.serper.dev/search",
+    "reader": "https://r.jina.ai/",
+    "images": "https://vision.googleapis.com/v1/images:annotate",
+}
+"""The public addresses of the services behind the live tools."""
 NEAR_BITS = 4.0
 """Most bits in which perceptual hashes of one picture differ after scaling or saving it again."""
 NEAR_COSINE = 0.05
@@ -325,7 +331,7 @@ def make_engine(name: str) -> Ocr:
 
 def make_text_search(config: LiveConfig, turns: "Turns | None" = None) -> TextSearch:
     """Return the text search; no request is sent before it is used."""
-    return LiveSearch(config.search, config.search_url, config.search_key_env, open_client(config, turns))
+    return LiveSearch(config.search, *_find_service(config, "search"), HttpClient(turns=turns))
 
 
 def make_reader(config: LiveConfig, contact: str, turns: "Turns | None" = None) -> PageReader:
@@ -336,9 +342,8 @@ def make_reader(config: LiveConfig, contact: str, turns: "Turns | None" = None) 
     """
     guard = Guard()
     if config.reader == "jina":
-        client = open_client(config, turns)
-        return JinaReader("jina", config.reader_url, config.reader_key_env, client, guard=guard)
-    return DirectReader(contact, open_client(config, turns), guard)
+        return JinaReader("jina", *_find_service(config, "reader"), HttpClient(turns=turns), guard=guard)
+    return DirectReader(contact, HttpClient(turns=turns), guard)
 
 
 def make_image_search(config: LiveConfig, pictures: PictureStore, turns: "Turns | None" = None) -> ImageSearch:
@@ -347,14 +352,14 @@ def make_image_search(config: LiveConfig, pictures: PictureStore, turns: "Turns 
     Raises:
         ConfigError: if the service takes addresses and ``picture_base`` names none.
     """
-    service = (config.images, config.images_url, config.images_key_env, open_client(config, turns))
+    service = (config.images, *_find_service(config, "images"), HttpClient(turns=turns))
     guard = Guard()
     return LiveImageSearch(*service, pictures=pictures, picture_base=config.picture_base, guard=guard)
 
 
-def open_client(config: LiveConfig, turns: "Turns | None" = None) -> HttpClient:
-    """Return a client within the limits of the live tools, those of all processes that share turns."""
-    return HttpClient(config.rate, turns=turns)
+def _find_service(config: LiveConfig, tool: LiveTool) -> tuple[str, str]:
+    """Return the address of a service and the variable of its key."""
+    return config.urls.get(tool, LIVE_URLS[tool]), config.key_envs.get(tool, "")
 
 
 @dataclass

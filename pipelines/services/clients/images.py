@@ -71,7 +71,7 @@ class LiveImageSearch(Service):
         guard: which addresses of thumbnails may be fetched.
     """
 
-    setting: str = "live.images_url"
+    setting: str = "live.urls.images"
     pictures: PictureStore = field(repr=False)
     picture_base: str = ""
     guard: Guard = field(default_factory=Guard, repr=False)

@@ -140,7 +140,7 @@ def test_a_setting_is_toml_or_else_text(setting, read, value):
         (("tools.family=live", "contact=a@b.example", "live.images=serpapi"), "live.picture_base is empty"),
         (("tools.family=live",), "contact is empty"),
         (("rollouts.dialect=klingon",), "rollouts.dialect"),
-        (("live.search_url=http://a@b/",), "live.search_url"),
+        (("live.urls.search=http://a@b/",), "live.urls.search"),
         (("method=concepts", "releases.search_free=[0.5, 0.4]"), r"releases\.search_free \[0\.5, 0\.4\]"),
     ],
 )
