@@ -212,9 +212,6 @@ class EncoderConfig(Section):
     pretrained: str = Field(
         "", description="weights: a name of open_clip's, or a checkpoint file; empty: there is no encoder"
     )
-    device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
-    precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the weights and the arithmetic")
-    batch: int = Field(64, ge=1, description="pictures encoded together")
 
 
 class EnhancementsConfig(Section):

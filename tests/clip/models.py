@@ -77,8 +77,8 @@ def write_tiny_model(folder: Path, seed: int = 7, **sizes: int) -> Written:
 
 
 def make_encoder(model: Path | str, pretrained: Path | str, **settings: Any) -> OpenClipEncoder:
-    """Return our encoder; settings as in the section ``encoder``."""
-    return OpenClipEncoder(EncoderConfig(model=str(model), pretrained=str(pretrained), **settings))
+    """Return our encoder; settings are its device and its batch."""
+    return OpenClipEncoder(EncoderConfig(model=str(model), pretrained=str(pretrained)), **settings)
 
 
 def name_picture(path: Path) -> PictureFile:
