@@ -15,7 +15,7 @@ from schemas.manifest import PluginEntry
 
 LEFT_OUT = frozenset({"runtime", "corpus", "replies"})
 """Sections that are left out: they decide no row, and the corpus has a digest of its own."""
-UNTOLD = frozenset({"models", "live", "sparql", "budget"})
+UNTOLD = frozenset({"models", "live", "budget"})
 """Sections about servers and money: a release publishes one digest for each, whatever its values are."""
 TOLD = frozenset({"recipe", "runtime.shard_rows"})
 """Keys published despite their type or section: the recipe's name, and the shard size, which decides the walks."""

@@ -62,18 +62,6 @@ class SmallCorpus(Section):
     require_image: bool = Field(True, description="seeds need a free lead picture")
 
 
-class SparqlConfig(Section):
-    """The endpoint that seeds.source = "sparql" asks; replies are recorded, so that each query is asked once."""
-
-    endpoint: str = Field(
-        "https://query.wikidata.org/sparql",
-        pattern=r"^https?://[^\s@?#]+$",
-        description="address of a SPARQL 1.1 endpoint, without user, password or parameters",
-    )
-    site: str = Field("", description="wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's")
-    page_rows: int = Field(5000, ge=1, description="a query with more rows is divided; below the service's own limit")
-
-
 COMMONS_API = "https://commons.wikimedia.org/w/api.php"
 
 
@@ -107,7 +95,16 @@ class SeedsConfig(Section):
         "a key that names one of the two is ignored by the other",
     )
     source: Literal["corpus", "sparql"] = Field(
-        "corpus", description="candidates are the corpus's articles, or what the endpoint of [sparql] has of classes"
+        "corpus", description="candidates are the corpus's articles, or what the endpoint has of classes"
+    )
+    endpoint: str = Field(
+        "https://query.wikidata.org/sparql",
+        pattern=ADDRESS,
+        description="sparql: address of a SPARQL 1.1 endpoint, without user, password or parameters; replies are "
+        "recorded, so that each query is asked once",
+    )
+    site: str = Field(
+        "", description="sparql: wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's"
     )
     classes: tuple[Qid, ...] = Field((), description="Qids, one of which an entity must be an instance of; () for any")
     min_in_degree: int = Field(
@@ -746,7 +743,6 @@ class RunConfig(Section):
     news: NewsConfig = NewsConfig()
     seeds: SeedsConfig = SeedsConfig()
     targets: TargetsConfig = TargetsConfig()
-    sparql: SparqlConfig = SparqlConfig()
     commons: CommonsConfig = CommonsConfig()
     splits: Annotated[dict[Split, Share], BySplit] = Field(
         SHARES, description="shares of entities and answer keys by split: sft becomes trajectories, rl tasks"

@@ -177,7 +177,7 @@ async def _select_slice(
         return rows
     if divisible:
         return None
-    raise Unavailable(f"{sparql.identity}: {part} cannot be divided and has over {page_rows} rows; raise page_rows")
+    raise Unavailable(f"{sparql.identity}: {part} cannot be divided and has over {page_rows} rows")
 
 
 async def _select(sparql: Sparql, query: str, divisible: bool, sleep: Sleep) -> tuple[SparqlRow, ...]:

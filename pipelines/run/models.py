@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SPARQL_PAUSE, COMMONS_PAUSE = 1.0, 0.5
 """Seconds between two requests to a public service; only one is in flight."""
+PAGE_ROWS = 5_000
+"""A SPARQL query with more rows is divided: so many come well within a minute, at which the public service stops."""
 COMMONS_RATE = 10.0
 """Pictures a second: of 1280 pixels they stay within the 25 Mbit/s of Commons' robot policy."""
 CONNECTIONS = 2
@@ -97,8 +99,8 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
     Raises:
         ConfigError: if no class or no contact is named.
     """
-    config = run.sparql
-    if not run.seeds.classes:
+    config = run.seeds
+    if not config.classes:
         raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
     if not run.contact:
         raise ConfigError("contact is empty; SPARQL services want one: --set contact=you@example.org")
@@ -107,7 +109,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
     )
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
-    return WikidataSource(Recorded(endpoint, replies, epoch), site, config.page_rows)
+    return WikidataSource(Recorded(endpoint, replies, epoch), site, PAGE_ROWS)
 
 
 def build_player(role: str, config: ModelConfig) -> ChatModel:

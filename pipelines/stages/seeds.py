@@ -114,7 +114,7 @@ class Seeds(WithoutModels):
     def fingerprint(self) -> str:
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
-        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus", "concepts"})
+        gate = self.gate.model_dump(mode="json", exclude={"source", "endpoint", "site", "concepts"})
         draws = [repr(self.draws), self.walks] if self.draws else []
         return digest_value([gate, repr(self.splits), self.seed, self.cut, asked, *draws])
 

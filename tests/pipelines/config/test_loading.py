@@ -155,7 +155,7 @@ def test_what_only_later_stages_need_may_be_missing():
         make_config(read_recipe("fvqa"), ["corpus.dump=dump.xml", "tools.family=live"], "difficulty")
 
 
-@pytest.mark.parametrize("key", ["commons.api", "sparql.endpoint"])
+@pytest.mark.parametrize("key", ["commons.api", "seeds.endpoint"])
 @pytest.mark.parametrize("value", ["https://me:secret@c.example/api", "https://c.example/api?key=secret"])
 def test_an_address_with_a_secret_is_refused_and_the_secret_not_repeated(key, value):
     with pytest.raises(ConfigError, match=rf"{key}.*c\.example/api") as caught:

@@ -9,6 +9,7 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import SeedsConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.graph import seeds as graph_seeds
+from pipelines.run import models
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.recorded import Recorded
@@ -158,11 +159,10 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
     classes = sorted(row["c"].value.rpartition("/")[2] for row in instances)
     settings = make_settings(f"corpus.world={demo.world}", "seeds.limit=0")
     with serve_sparql(graph) as server:
-        asked = ["seeds.source=sparql", f"seeds.classes={classes}", f"sparql.endpoint={server.url}"]
+        asked = ["seeds.source=sparql", f"seeds.classes={classes}", f"seeds.endpoint={server.url}"]
         asked += [
-            "sparql.site=https://en.wikipedia.org/",
+            "seeds.site=https://en.wikipedia.org/",
             "contact=x@example.org",
-            "sparql.page_rows=40",
         ]
         seeds = [
             list_seeds(
@@ -198,8 +198,8 @@ def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_pa
     [
         "seeds.classes=['Q5 }']",
         "seeds.source=file",
-        "sparql.endpoint=file:///etc/passwd",
-        "sparql.endpoint=https://example.org/sparql?key=secret",
+        "seeds.endpoint=file:///etc/passwd",
+        "seeds.endpoint=https://example.org/sparql?key=secret",
         'contact="a\\nHost: b"',
     ],
 )
@@ -208,15 +208,15 @@ def test_settings_that_could_not_stand_in_a_request_are_refused(setting):
         make_config(read_recipe("demo"), [setting])
 
 
-def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(demo, tmp_path, widened):
+def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(demo, tmp_path, widened, monkeypatch):
+    monkeypatch.setattr(models, "PAGE_ROWS", 10)
     graph = load_store(make_turtle(demo.world))
     with serve_sparql(graph, *[Answer()] * 5, always=FAULTS["500"]) as server:
         settings = [
             f"corpus.world={demo.world}",
             "seeds.source=sparql",
             "seeds.classes=['Q5', 'Q12280']",
-            f"sparql={{endpoint='{server.url}', site='https://en.wikipedia.org/'}}",
-            *("contact=x@example.org", "sparql.page_rows=10"),
+            *(f"seeds.endpoint={server.url}", "seeds.site=https://en.wikipedia.org/", "contact=x@example.org"),
         ]
         config = make_config(read_recipe("demo"), make_settings(*settings))
         with pytest.raises(Unavailable, match="run again to continue"):
