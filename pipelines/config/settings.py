@@ -53,15 +53,6 @@ class CorpusConfig(Section):
     )
 
 
-class SmallCorpus(Section):
-    """Seed gates for a corpus too small for those of a whole Wikipedia, in place of those of the same name."""
-
-    min_in_degree: int = Field(3, ge=0, description="opensearch-vl: fewest articles linking to a seed")
-    hub_share: float = Field(0.015, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
-    require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
-    require_image: bool = Field(True, description="seeds need a free lead picture")
-
-
 COMMONS_API = "https://commons.wikimedia.org/w/api.php"
 
 
@@ -110,29 +101,25 @@ class SeedsConfig(Section):
     min_in_degree: int = Field(
         50,
         ge=0,
-        description="opensearch-vl: fewest articles linking to a seed; small_corpus's under its below_articles",
+        description="opensearch-vl: fewest articles linking to a seed; in a corpus of under a million articles 3 are "
+        "enough",
     )
-    hub_in_degree: int = Field(
-        10_000,
-        ge=1,
-        description="articles with more incoming links are hubs: closed to walks, and under opensearch-vl no seeds; "
-        "small_corpus.hub_share decides under its below_articles; countries, oceans, years and the like always are",
+    hub_share: float = Field(
+        0.015,
+        ge=0.0,
+        le=1.0,
+        description="in a corpus of under a million articles the share of them, by in-degree, that are hubs: closed to "
+        "walks, and under opensearch-vl no seeds; in a larger one 10,000 incoming links make a hub; countries, oceans, "
+        "years and the like always are",
     )
-    require_infobox: bool = Field(
-        True, description="opensearch-vl: seeds need an infobox; small_corpus's under its below_articles"
-    )
-    require_image: bool = Field(
-        True,
-        description="seeds need a free lead picture of at least min_image_side; small_corpus's under its "
-        "below_articles",
-    )
+    require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
+    require_image: bool = Field(True, description="seeds need a free lead picture of at least min_image_side")
     concepts: str = Field(
         "",
         description="method = concepts: file of visual concepts, one a line, each with its frequency after a tab; "
         "empty: the corpus's articles, with their in-degree. limit of them are drawn, or 10,000, half from the head "
         "and half from the tail",
     )
-    small_corpus: SmallCorpus = SmallCorpus()
 
 
 Dimension = Literal["hops", "domain", "answer_type", "difficulty"]

@@ -38,12 +38,13 @@ from pipelines.checks.readings import Evaluator
 from pipelines.checks.sets import Apart
 from pipelines.checks.standings import COVERED
 from pipelines.config.disclosure import digest_settings, disclose_settings
-from pipelines.config.settings import LiveConfig, LiveTool, OcrEngine, RunConfig, SeedsConfig, ToolsConfig
+from pipelines.config.settings import LiveConfig, LiveTool, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import PAGE_WORDS, AnchorRules, InjectionRules
 from pipelines.graph.query import Indexes
+from pipelines.graph.seeds import SeedGate
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
@@ -115,7 +116,9 @@ NEWS_ANCHORS = 1
 LEAST_MARK = 3
 """Least mark, 1 to 5, for what a curious person would ask about a concept: the middle."""
 SMALL_CORPUS = 1_000_000
-"""Articles under which the gates of ``seeds.small_corpus`` count."""
+"""Articles under which gates are those of a small corpus."""
+SMALL_IN_DEGREE = 3
+"""Articles that must link to a seed in a small corpus: the 50 that are meant for 7 M articles leave almost none there."""
 LIVE_URLS: Mapping[LiveTool, str] = {
     "search": "https://google.serper.dev/search",
     "reader": "https://r.jina.ai/",
@@ -575,9 +578,7 @@ class Assembly:
     @cached_property
     def hub_in_degree(self) -> int:
         """In-degree above which an article is a hub."""
-        seeds = self.config.seeds
-        in_degree = self.corpus.graph.in_degree
-        return find_hub_threshold(in_degree, seeds.hub_in_degree, seeds.small_corpus.hub_share, self.small)
+        return find_hub_threshold(self.corpus.graph.in_degree, self.config.seeds.hub_share, self.small)
 
     @cached_property
     def ground(self) -> Indexes:
@@ -675,11 +676,11 @@ class Assembly:
         return Rollouts(self.make_agent(), *numbers, self.acting.make_cascade())
 
     @cached_property
-    def seed_gate(self) -> SeedsConfig:
+    def seed_gate(self) -> SeedGate:
         """The settings of seeds that count for this corpus."""
-        seeds, small = self.config.seeds, self.config.seeds.small_corpus
-        own = small.model_dump(exclude={"hub_share"}) if self.small else {}
-        return seeds.model_copy(update={"hub_in_degree": self.hub_in_degree, **own})
+        seeds = self.config.seeds
+        links = min(seeds.min_in_degree, SMALL_IN_DEGREE) if self.small else seeds.min_in_degree
+        return SeedGate(**seeds.model_dump() | {"hub_in_degree": self.hub_in_degree, "min_in_degree": links})
 
     def _build_seeds(self) -> AnyStage:
         seeds, gate = self.config.seeds, self.seed_gate

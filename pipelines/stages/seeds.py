@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import find_lead_fault
 from pipelines.checks.quotas import Aim, Draw
-from pipelines.config.settings import SeedsConfig
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import (
@@ -27,6 +26,7 @@ from pipelines.graph.seeds import (
     MIN_STATEMENTS,
     Drawing,
     SeedCandidate,
+    SeedGate,
     Slice,
     Span,
     draw_candidates,
@@ -92,7 +92,7 @@ class Seeds(WithoutModels):
     """The stage: seeds out, with every candidate either kept or refused."""
 
     corpus: Corpus
-    gate: SeedsConfig
+    gate: SeedGate
     splits: SplitRule
     seed: int
     source: WikidataSource | None = None
@@ -114,7 +114,7 @@ class Seeds(WithoutModels):
     def fingerprint(self) -> str:
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
-        gate = self.gate.model_dump(mode="json", exclude={"source", "endpoint", "site", "concepts"})
+        gate = self.gate.model_dump(mode="json", exclude={"source", "endpoint", "site", "concepts", "hub_share"})
         draws = [repr(self.draws), self.walks] if self.draws else []
         return digest_value([gate, repr(self.splits), self.seed, self.cut, asked, *draws])
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.config.settings import SeedsConfig
 from pipelines.errors import ConfigError
+from pipelines.graph.seeds import SeedGate
 from pipelines.splits import SplitRule
 from pipelines.stages import concepts
 from pipelines.stages.concepts import Concepts, read_list
@@ -13,7 +13,7 @@ from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
 from tests.toy import box, build_toy_corpus
 
-GATE = SeedsConfig(min_in_degree=0, hub_in_degree=3, require_infobox=False, require_image=False)
+GATE = SeedGate(min_in_degree=0, hub_in_degree=3, require_infobox=False, require_image=False)
 SPLITS = SplitRule({"sft": 1.0}, seed=7)
 PAGES = {
     "Kelm Bridge": box("bridge", "The '''Kelm Bridge''' is a bridge.", "location = [[Ostrel]]"),

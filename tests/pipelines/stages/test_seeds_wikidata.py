@@ -6,9 +6,9 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import SeedsConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.graph import seeds as graph_seeds
+from pipelines.graph.seeds import SeedGate
 from pipelines.run import models
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
@@ -33,7 +33,7 @@ from tests.turtle import make_turtle
 
 SPLITS = SplitRule({"sft": 0.6, "rl": 0.3, "eval": 0.1}, seed=7)
 SITE = "https://toy.example/"
-RARE = SeedsConfig(rule="vsearcher", classes=("Q100", "Q200"), require_image=False)
+RARE = SeedGate(rule="vsearcher", classes=("Q100", "Q200"), require_image=False)
 LINKED = RARE.model_copy(update={"rule": "opensearch-vl", "min_in_degree": 2, "hub_in_degree": 4})
 GATES = {
     "rare": RARE,
@@ -150,7 +150,7 @@ def widened(monkeypatch):
 
 
 def make_settings(*more):
-    return ["seeds.rule=vsearcher", "seeds.require_image=false", "seeds.small_corpus.require_image=false", *more]
+    return ["seeds.rule=vsearcher", "seeds.require_image=false", *more]
 
 
 def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, tmp_path, widened):
