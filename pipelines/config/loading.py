@@ -17,9 +17,10 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from pipelines.config.profiles import find_profile
-from pipelines.config.settings import ROLES, ModelConfig, RunConfig, TargetConfig
+from pipelines.config.settings import ROLES, ModelConfig, RunConfig
 from pipelines.errors import ConfigError
 from pipelines.secrets import MASK, check_variable, is_key, mask_keys
+from schemas.datasets import Split
 from schemas.reasons import STAGE_REASONS
 
 MAX_ROUNDS = 12
@@ -110,25 +111,25 @@ def _check_targets(config: RunConfig) -> None:
         raise ConfigError("configuration: targets.by hops: method injection walks no paths of a given length")
     for split, share in config.splits.items():
         _check_target(config, split, share)
-    if targets.sft.wanted and "sft" not in config.rollouts.splits:
-        raise ConfigError("configuration: targets.sft: rows of sft are rollouts, and rollouts.splits leaves sft out")
+    if targets.wants("sft") and "sft" not in config.rollouts.splits:
+        raise ConfigError("configuration: targets of sft: rows of sft are rollouts, and rollouts.splits leaves sft out")
     if len(set(targets.by)) < len(targets.by):
         raise ConfigError(f"configuration: targets.by {list(targets.by)}: name each dimension once")
 
 
-def _check_target(config: RunConfig, split: str, share: float) -> None:
-    target: TargetConfig = getattr(config.targets, split)
-    if target.wanted and not share:
-        raise ConfigError(f"configuration: targets.{split}: splits leave no seed to it")
-    if target.rows and target.strata:
-        raise ConfigError(f"configuration: targets.{split}: say rows or strata")
-    for values in target.named:
+def _check_target(config: RunConfig, split: Split, share: float) -> None:
+    targets = config.targets
+    if targets.wants(split) and not share:
+        raise ConfigError(f"configuration: targets of {split}: splits leave no seed to it")
+    if targets.rows[split] and targets.strata.get(split):
+        raise ConfigError(f"configuration: targets of {split}: say rows or strata")
+    for values in targets.name_strata(split):
         _check_stratum(config, split, values)
 
 
 def _check_stratum(config: RunConfig, split: str, values: Sequence[str]) -> None:
     by, allowed = config.targets.by, config.target_values
-    place = f"configuration: targets.{split}.strata {', '.join(values)!r}"
+    place = f"configuration: targets.strata.{split} {', '.join(values)!r}"
     if len(values) != len(by):
         raise ConfigError(f"{place}: expected {len(by)} values, as {', '.join(by) or 'nothing'}")
     for dimension, value in zip(by, values, strict=True):

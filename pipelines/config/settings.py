@@ -126,28 +126,6 @@ Dimension = Literal["hops", "domain", "answer_type", "difficulty"]
 DIFFICULTIES = ("never", "seldom", "often")
 
 
-class TargetConfig(Section):
-    """How many rows of one split are released, by one of ``rows``, ``each`` and ``strata``; else none."""
-
-    rows: int = Field(0, ge=0, description="rows in all, the same number of every stratum")
-    strata: dict[str, Annotated[int, Field(ge=1)]] = Field(
-        {},
-        description='rows of the strata named, and of no other, as { "2, Person" = 20 }: values in the order of '
-        "targets.by",
-    )
-
-    @property
-    def wanted(self) -> bool:
-        """Whether anything is."""
-        return bool(self.rows or self.strata)
-
-    @property
-    def named(self) -> dict[tuple[str, ...], int]:
-        """The rows of the strata that are named, by their values."""
-        parts = ((name.split(","), rows) for name, rows in self.strata.items())
-        return {tuple(filter(None, map(str.strip, values))): rows for values, rows in parts}
-
-
 class TargetsConfig(Section):
     """Target sizes: seeds are drawn in rounds, for the strata that lack rows, until all are full or cannot be filled.
 
@@ -159,15 +137,31 @@ class TargetsConfig(Section):
         description="what tells strata apart: hops, the anchor's domain, the answer's type, and difficulty (never, "
         "seldom or often solved: no attempt, under half of them, or more was right); empty: one stratum a split",
     )
-    sft: TargetConfig = Field(TargetConfig(), description="rows of dataset sft, which are trajectories")
-    rl: TargetConfig = Field(TargetConfig(), description="rows of dataset rl")
-    eval: TargetConfig = Field(TargetConfig(), description="questions of the eval split, as vqa or exam has them")
+    rows: Annotated[dict[Split, Annotated[int, Field(ge=0)]], BySplit] = Field(
+        dict.fromkeys(get_args(Split), 0),
+        description="rows in all of a split, the same number of every stratum: trajectories of sft, rows of rl, "
+        "questions of eval, as vqa or exam has them",
+    )
+    strata: dict[Split, dict[str, Annotated[int, Field(ge=1)]]] = Field(
+        {},
+        description='instead of rows: those of the strata named, and of no other, as { sft = { "2, Person" = 20 } }: '
+        "values in the order of targets.by",
+    )
     rounds: int = Field(12, ge=1, description="most rounds of drawing")
 
     @property
     def wanted(self) -> bool:
         """Whether there is any target."""
-        return any(target.wanted for target in (self.sft, self.rl, self.eval))
+        return any(map(self.wants, self.rows))
+
+    def wants(self, split: Split) -> bool:
+        """Return whether there is a target for a split."""
+        return bool(self.rows[split] or self.strata.get(split))
+
+    def name_strata(self, split: Split) -> dict[tuple[str, ...], int]:
+        """Return the rows of the strata of a split that are named, by their values."""
+        parts = ((name.split(","), rows) for name, rows in self.strata.get(split, {}).items())
+        return {tuple(filter(None, map(str.strip, values))): rows for values, rows in parts}
 
 
 OcrEngine = Literal["rapidocr", "layer"]

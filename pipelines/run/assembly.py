@@ -118,7 +118,7 @@ LEAST_MARK = 3
 SMALL_CORPUS = 1_000_000
 """Articles under which gates are those of a small corpus."""
 SMALL_IN_DEGREE = 3
-"""Articles that must link to a seed in a small corpus: the 50 that are meant for 7 M articles leave almost none there."""
+"""Articles that must link to a seed in a small corpus: the 50 that are meant for 7 M articles leave almost none."""
 LIVE_URLS: Mapping[LiveTool, str] = {
     "search": "https://google.serper.dev/search",
     "reader": "https://r.jina.ai/",
