@@ -308,9 +308,9 @@ async def ask_live(config: LiveConfig, contact: str, patience: float = PATIENCE)
     key = config.key_envs.get("images")
     if key and not os.environ.get(key):
         found.append(Finding("live images", "error", f"environment variable {key} is not set; it holds the key"))
-    if config.images == "serpapi" and not config.picture_base:
+    if config.images == "serpapi" and "pictures" not in config.urls:
         said = "is empty: serpapi takes addresses alone; say where images/ is published"
-        found.append(Finding("live.picture_base", "error", said))
+        found.append(Finding("live.urls.pictures", "error", said))
     return found
 
 

@@ -214,11 +214,8 @@ def _check_batch(role: str, model: ModelConfig) -> None:
 
 def _check_commons(config: RunConfig) -> None:
     """Check what seeds ask of Commons, and groundings fetch from it."""
-    commons = config.commons
-    if (commons.endpoint or commons.search) and not config.contact:
+    if config.commons.endpoint and not config.contact:
         raise ConfigError(f"configuration: contact is empty; Commons wants one: {CONTACT}")
-    if commons.search and not commons.fetch:
-        raise ConfigError("configuration: commons.search needs commons.fetch: --set commons.fetch=true")
 
 
 _FIXED = ("model", "messages", "stream", "n", "tools", "response_format")
@@ -294,9 +291,9 @@ def _check_acting(config: RunConfig) -> None:
         raise ConfigError(
             "configuration: tools.summarise without a model to sum up; name models.summariser or models.default"
         )
-    if tools.family == "live" and live.images == "serpapi" and not live.picture_base:
+    if tools.family == "live" and live.images == "serpapi" and "pictures" not in live.urls:
         raise ConfigError(
-            "configuration: live.picture_base is empty; serpapi looks up addresses, so say where the workspace's "
+            "configuration: live.urls.pictures is empty; serpapi looks up addresses, so say where the workspace's "
             "images/ folder is published"
         )
     if tools.family == "live" and live.reader == "direct" and not config.contact:

@@ -26,8 +26,13 @@ CONTACT = r"^$|^[ -~]*([!-?A-~]@[!-?A-~]|[a-z]://[!-~])[ -~]*$"
 """Nothing, or text in ASCII with a mail address or a page's address in it."""
 ADDRESS = r"^https?://[^\s@?#]+$"
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-BySplit = AfterValidator(lambda given: {split: given.get(split, 0) for split in get_args(Split)})
-"""Gives 0 to each split that is left out."""
+
+
+def _complete(names: object) -> AfterValidator:
+    """Return what gives 0 to each name of a closed list that is left out."""
+    return AfterValidator(lambda given: {name: given.get(name, 0) for name in get_args(names)})
+
+
 Qid = Annotated[str, Field(pattern=r"^Q[1-9][0-9]{0,17}$")]
 
 
@@ -68,7 +73,6 @@ class CommonsConfig(Section):
     fetch: bool = Field(
         False, description="fetch pictures that are not at hand; each once, under its content's name in the image store"
     )
-    search: bool = Field(False, description="search Commons for further candidates of an anchor's picture")
 
     @property
     def endpoint(self) -> str:
@@ -85,17 +89,12 @@ class SeedsConfig(Section):
         description="opensearch-vl: by infobox and incoming links; vsearcher: by few sitelinks and many statements; "
         "a key that names one of the two is ignored by the other",
     )
-    source: Literal["corpus", "sparql"] = Field(
-        "corpus", description="candidates are the corpus's articles, or what the endpoint has of classes"
-    )
     endpoint: str = Field(
-        "https://query.wikidata.org/sparql",
-        pattern=ADDRESS,
-        description="sparql: address of a SPARQL 1.1 endpoint, without user, password or parameters; replies are "
-        "recorded, so that each query is asked once",
-    )
-    site: str = Field(
-        "", description="sparql: wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's"
+        "",
+        pattern=rf"^$|{ADDRESS}",
+        description="SPARQL 1.1 endpoint whose entities of classes are the candidates, as "
+        "https://query.wikidata.org/sparql, without user, password or parameters; replies are recorded, so that each "
+        "query is asked once. Empty: the corpus's articles",
     )
     classes: tuple[Qid, ...] = Field((), description="Qids, one of which an entity must be an instance of; () for any")
     min_in_degree: int = Field(
@@ -137,7 +136,7 @@ class TargetsConfig(Section):
         description="what tells strata apart: hops, the anchor's domain, the answer's type, and difficulty (never, "
         "seldom or often solved: no attempt, under half of them, or more was right); empty: one stratum a split",
     )
-    rows: Annotated[dict[Split, Annotated[int, Field(ge=0)]], BySplit] = Field(
+    rows: Annotated[dict[Split, Annotated[int, Field(ge=0)]], _complete(Split)] = Field(
         dict.fromkeys(get_args(Split), 0),
         description="rows in all of a split, the same number of every stratum: trajectories of sft, rows of rl, "
         "questions of eval, as vqa or exam has them",
@@ -258,16 +257,13 @@ class LiveConfig(Section):
     images: Literal["google-vision", "serpapi"] = Field(
         "google-vision", description="whose protocol the image search speaks"
     )
-    urls: dict[LiveTool, Annotated[str, Field(pattern=ADDRESS)]] = Field(
-        {}, description="address of each service; one that is left out has the public one"
+    urls: dict[LiveTool | Literal["pictures"], Annotated[str, Field(pattern=ADDRESS)]] = Field(
+        {},
+        description="address of each service; one that is left out has the public one. pictures, for serpapi: where "
+        "the workspace's images/ folder is published, as it takes addresses alone",
     )
     key_envs: dict[LiveTool, Variable] = Field(
         {}, description="environment variable with the key of each, if it wants one"
-    )
-    picture_base: str = Field(
-        "",
-        pattern=rf"^$|{ADDRESS}",
-        description="serpapi: where the workspace's images/ folder is published, as it takes addresses alone",
     )
 
 
@@ -624,7 +620,6 @@ class ReleasesConfig(Section):
         description="least and largest share of a split's questions that need no search, where that is known",
     )
     max_per_fact: int = Field(2, ge=1, description="questions of a split asking for one final fact")
-    max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
     max_answer_share: float = Field(
         0.1,
         gt=0.0,
@@ -725,7 +720,7 @@ class RunConfig(Section):
     seeds: SeedsConfig = SeedsConfig()
     targets: TargetsConfig = TargetsConfig()
     commons: CommonsConfig = CommonsConfig()
-    splits: Annotated[dict[Split, Share], BySplit] = Field(
+    splits: Annotated[dict[Split, Share], _complete(Split)] = Field(
         SHARES, description="shares of entities and answer keys by split: sft becomes trajectories, rl tasks"
     )
     paths: PathsConfig = PathsConfig()
@@ -750,8 +745,8 @@ class RunConfig(Section):
         "version of a name takes the place of the shipped prompt. Empty: none",
     )
     plugins: PluginsConfig = PluginsConfig()
-    budget: dict[Budgeted, Price] = Field(
-        {},
+    budget: Annotated[dict[Budgeted, Price], _complete(Budgeted)] = Field(
+        dict.fromkeys(get_args(Budgeted), 0.0),
         description="what one run may spend, 0 is no limit: money in the currency of prices, tokens in and out, and "
         "gpu_hours, as models.*.serve.gpus counts them; what is recorded costs nothing",
     )

@@ -31,7 +31,7 @@ from pipelines.checks.agreement import check_alternative
 from pipelines.checks.benchmarks import Benchmarks
 from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
-from pipelines.checks.limits import Limits, bound_gold
+from pipelines.checks.limits import MAX_PER_ANSWER, Limits, bound_gold
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.quotas import Quotas
 from pipelines.checks.readings import Evaluator
@@ -54,7 +54,6 @@ from pipelines.run.models import (
     Roles,
     count_in_flight,
     make_file_fetch,
-    make_file_search,
     make_image_metadata,
     make_wikidata_source,
 )
@@ -250,12 +249,11 @@ class Seeing:
         config, roles, limit = self.config.commons, self.roles, LISTED
         epoch = self.roles.find_epoch("commons")
         metadata = make_image_metadata(self.config, roles.replies, epoch) if config.fetch else None
-        search = make_file_search(self.config, roles.replies, epoch) if config.search else None
         fetch = None
         if config.fetch:
             fetching = make_file_fetch(self.config, roles.replies.turns)
             fetch = RecordedFileFetch(fetching, roles.replies, epoch, pictures=roles.pictures)
-        return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
+        return CandidateLister(self.corpus, roles.pictures, limit, metadata, fetch)
 
     def make_chooser(self, lister: CandidateLister) -> PictureChooser:
         """Return the chooser of an anchor's picture; where pictures are fetched, it rates none by a search."""
@@ -353,11 +351,11 @@ def make_image_search(config: LiveConfig, pictures: PictureStore, turns: "Turns 
     """Return the search by picture, with thumbnails in the workspace's image store.
 
     Raises:
-        ConfigError: if the service takes addresses and ``picture_base`` names none.
+        ConfigError: if the service takes addresses and ``urls.pictures`` names none.
     """
     service = (config.images, *_find_service(config, "images"), HttpClient(turns=turns))
     guard = Guard()
-    return LiveImageSearch(*service, pictures=pictures, picture_base=config.picture_base, guard=guard)
+    return LiveImageSearch(*service, pictures=pictures, picture_base=config.urls.get("pictures", ""), guard=guard)
 
 
 def _find_service(config: LiveConfig, tool: LiveTool) -> tuple[str, str]:
@@ -686,7 +684,7 @@ class Assembly:
         seeds, gate = self.config.seeds, self.seed_gate
         source = (
             make_wikidata_source(self.config, self.corpus, self.roles.replies, self.roles.find_epoch("wikidata"))
-            if seeds.source == "sparql"
+            if seeds.endpoint
             else None
         )
         asked = self.config.commons.endpoint and gate.require_image
@@ -717,7 +715,7 @@ class Assembly:
         shares = {split: bound_gold(self.config.releases, split) for split in get_args(Split)}
         demands = PathDemands(limits, ANSWER_TOKENS, hub, shares)
         releases, used = self.config.releases, self.quotas.used if self.quotas else ()
-        kept = (releases.max_per_answer, releases.max_answer_share)
+        kept = (MAX_PER_ANSWER, releases.max_answer_share)
         return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), kept, used)
 
     def _make_guide(self) -> Guide | None:

@@ -22,7 +22,7 @@ from pipelines.services.clients.commons import CommonsFiles, JoinedMetadata, Rec
 from pipelines.services.clients.recorded import Recorded, RecordedChat
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint
-from pipelines.services.image_metadata import FileSearch, ImageMetadata
+from pipelines.services.image_metadata import ImageMetadata
 from pipelines.services.metering import Budget, make_price
 from pipelines.services.prompting import WORDED, RoleClient, load_prompt, make_sampling, speak
 from pipelines.services.protocols import ChatModel
@@ -77,11 +77,6 @@ def make_image_metadata(config: RunConfig, replies: ReplyStore, epoch: int = 0) 
     return RecordedCommons(JoinedMetadata(make_commons_api(config, replies.turns)), replies, epoch)
 
 
-def make_file_search(config: RunConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
-    """Return Commons' search for files, recorded."""
-    return RecordedCommons(make_commons_api(config, replies.turns), replies, epoch)
-
-
 def make_file_fetch(config: RunConfig, turns: "Turns | None" = None) -> CommonsFiles:
     """Return what fetches Commons' pictures, within its limits; they come from other servers than its API."""
     from pipelines.services.clients.commons import make_client
@@ -108,7 +103,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
         config.endpoint, run.contact, 0.0 if is_own(config.endpoint) else SPARQL_PAUSE, turns=replies.turns
     )
     address = urlsplit(corpus.manifest.base_url)
-    site = config.site or f"{address.scheme}://{address.netloc}/"
+    site = f"{address.scheme}://{address.netloc}/"
     return WikidataSource(Recorded(endpoint, replies, epoch), site, PAGE_ROWS)
 
 

@@ -71,7 +71,7 @@ class Concepts(WithoutModels):
 
     def fingerprint(self) -> str:
         listed = digest_value(_read_text(Path(self.gate.concepts))) if self.gate.concepts else ""
-        gate = self.gate.model_dump(mode="json", exclude={"source", "endpoint", "site", "concepts", "hub_share"})
+        gate = self.gate.model_dump(mode="json", exclude={"endpoint", "concepts", "hub_share"})
         asked = self.metadata.identity if self.metadata else ""
         return digest_value(["concepts", listed, DRAWS, gate, repr(self.splits), self.seed, asked])
 

@@ -114,7 +114,7 @@ class Seeds(WithoutModels):
     def fingerprint(self) -> str:
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
-        gate = self.gate.model_dump(mode="json", exclude={"source", "endpoint", "site", "concepts", "hub_share"})
+        gate = self.gate.model_dump(mode="json", exclude={"endpoint", "concepts", "hub_share"})
         draws = [repr(self.draws), self.walks] if self.draws else []
         return digest_value([gate, repr(self.splits), self.seed, self.cut, asked, *draws])
 
@@ -182,7 +182,7 @@ class Seeds(WithoutModels):
         if not any(pc.any(pc.greater(count, 0)).as_py() for count in counts):
             raise ConfigError(
                 f"seeds.classes {', '.join(self.gate.classes)}: the corpus knows no classes; put Wikidata's JSON dump "
-                "beside the dump, or say --set seeds.source=sparql"
+                "beside the dump, or name seeds.endpoint"
             )
 
     def _judge(self, joined: Mapping[int, SeedCandidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:

@@ -332,7 +332,7 @@ def test_live_services_are_asked_once_and_a_missing_key_is_named(look, monkeypat
             "live.key_envs.images=IMAGES_KEY",
         )  # fmt: skip
         assert [asked.path.split("/")[1] for asked in server.asked] == ["search", "reader"]
-    states = {what: found[what].state for what in ("live search", "live reader", "live images", "live.picture_base")}
+    states = {what: found[what].state for what in ("live search", "live reader", "live images", "live.urls.pictures")}
     assert list(states.values()) == ["ok", "ok", "error", "error"]
     assert "IMAGES_KEY" in found["live images"].said
     with run_live_server(lambda asked: say({"message": f"{asked.headers}"}, 403)) as server:

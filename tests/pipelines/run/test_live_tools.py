@@ -7,7 +7,7 @@ from pipelines.run.assembly import make_image_search, make_reader, make_text_sea
 from pipelines.services.clients.pages import DirectReader, JinaReader
 from pipelines.services.clients.search import LiveSearch
 
-LENS = {"images": "serpapi", "picture_base": "https://pictures.example.org/images"}
+LENS = {"images": "serpapi", "urls": {"pictures": "https://pictures.example.org/images"}}
 
 
 @pytest.mark.parametrize("search", ["serper", "serpapi"])
@@ -38,5 +38,5 @@ def test_the_image_search_is_the_one_that_is_named(tmp_path):
 
 
 def test_serpapi_needs_a_place_where_pictures_are_published(tmp_path):
-    with pytest.raises(ConfigError, match="picture_base"):
+    with pytest.raises(ConfigError, match="urls.pictures"):
         make_image_search(LiveConfig(images="serpapi"), PictureStore(tmp_path))

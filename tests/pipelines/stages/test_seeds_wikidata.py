@@ -159,9 +159,8 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
     classes = sorted(row["c"].value.rpartition("/")[2] for row in instances)
     settings = make_settings(f"corpus.world={demo.world}", "seeds.limit=0")
     with serve_sparql(graph) as server:
-        asked = ["seeds.source=sparql", f"seeds.classes={classes}", f"seeds.endpoint={server.url}"]
+        asked = [f"seeds.classes={classes}", f"seeds.endpoint={server.url}"]
         asked += [
-            "seeds.site=https://en.wikipedia.org/",
             "contact=x@example.org",
         ]
         seeds = [
@@ -187,7 +186,8 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
 )
 def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_path, settings, words):
     config = make_config(
-        read_recipe("demo"), make_settings(f"corpus.world={demo.world}", "seeds.source=sparql", *settings)
+        read_recipe("demo"),
+        make_settings(f"corpus.world={demo.world}", "seeds.endpoint=http://127.0.0.1:9/", *settings),
     )
     with pytest.raises(ConfigError, match=words):
         Assembly(config, Workspace(tmp_path), demo_corpus).build_stage("seeds")
@@ -197,7 +197,6 @@ def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_pa
     "setting",
     [
         "seeds.classes=['Q5 }']",
-        "seeds.source=file",
         "seeds.endpoint=file:///etc/passwd",
         "seeds.endpoint=https://example.org/sparql?key=secret",
         'contact="a\\nHost: b"',
@@ -214,9 +213,8 @@ def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(d
     with serve_sparql(graph, *[Answer()] * 5, always=FAULTS["500"]) as server:
         settings = [
             f"corpus.world={demo.world}",
-            "seeds.source=sparql",
             "seeds.classes=['Q5', 'Q12280']",
-            *(f"seeds.endpoint={server.url}", "seeds.site=https://en.wikipedia.org/", "contact=x@example.org"),
+            *(f"seeds.endpoint={server.url}", "contact=x@example.org"),
         ]
         config = make_config(read_recipe("demo"), make_settings(*settings))
         with pytest.raises(Unavailable, match="run again to continue"):

@@ -72,10 +72,6 @@ class CountingServices:
             raise RecordFailed("ocr-failed", "no")
         return (TextBlock(f"Kelmor {scale}", "title", (1.0, 2.0, 3.5, 4.0), 0.25),)
 
-    async def search_files(self, query, count):
-        self.asked.append(query)
-        return ()
-
     async def describe_images(self, files):
         self.asked.extend(files)
         return {file: ImageFacts("u", 8, 6, "image/png", 9, "", "CC0", "l", "A", "s") for file in files}
@@ -248,7 +244,6 @@ TOOLS = {
     "pages": (Recorded, lambda tool: tool.read_page("u")),
     "SPARQL": (Recorded, lambda tool: tool.select("SELECT")),
     "OCR": (Recorded, lambda tool: tool.read_text(b"sign", 2.0)),
-    "file search": (RecordedCommons, lambda tool: tool.search_files("q", 3)),
     "image metadata": (RecordedCommons, lambda tool: tool.describe_images(["A.jpg"])),
 }
 
