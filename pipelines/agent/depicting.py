@@ -1,7 +1,8 @@
 """Candidate pictures of an anchor, and scores of how well each depicts it.
 
-Candidates are the infobox's picture and the other pictures of the article. Use, format and size are judged by their metadata; a candidate that is not at hand is fetched when it is wanted. Rankers
-score candidates by file metadata or by an encoder, against distractors of the anchor's type.
+Candidates are the infobox's picture and the other pictures of the article. Use, format and size are judged by their
+metadata; a candidate that is not at hand is fetched when it is wanted. Rankers score candidates by file metadata or by
+an encoder, against distractors of the anchor's type.
 
 The metadata score is the sum of these points, kept within 0 to 1; a picture passes from 0.5 on:
 

@@ -160,7 +160,7 @@ def _check_disk(config: RunConfig, workspace: Workspace) -> Finding:
 def _check_pictures(config: RunConfig) -> Iterator[Finding]:
     groundings, encoder, enhancements = config.groundings, config.encoder, config.enhancements
     if not picks_clip(config):
-        why = "pip install 'synth[clip]'" if encoder.pretrained else "encoder.pretrained names no weights"
+        why = "pip install 'synth[clip]'" if encoder["pretrained"] else "encoder.pretrained names no weights"
         yield Finding("ranker", "warning", f"pictures are ranked by what is known of their files alone: {why}")
     if picks_clip(config) or config.tools.image_search == "clip":
         yield from _try("encoder", lambda: _find_encoder(config))
@@ -182,9 +182,9 @@ def _find_encoder(config: RunConfig) -> str:
         return "the extra is not installed: pip install 'synth[clip]'"
     from pipelines.services.clients.encoder import find_checkpoint, read_architecture
 
-    read_architecture(config.encoder.model)
-    found = find_checkpoint(config.encoder.pretrained)
-    return f"{config.encoder.model}, weights {found or f'{config.encoder.pretrained}, fetched when first used'}"
+    model, weights = config.encoder["model"], config.encoder["pretrained"]
+    read_architecture(model)
+    return f"{model}, weights {find_checkpoint(weights) or f'{weights}, fetched when first used'}"
 
 
 async def _ask_all(config: RunConfig, servers: Sequence["Server"], patience: float) -> list[Finding]:

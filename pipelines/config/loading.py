@@ -271,14 +271,14 @@ def _is_secret(key: str, value: object) -> bool:
 
 
 def _check_sight(config: RunConfig) -> None:
-    groundings, encoder = config.groundings, config.encoder
+    groundings = config.groundings
     engines = {*groundings.ocr, config.tools.layout}
     if "layer" in engines and config.corpus.dump:
         raise ConfigError(
             "configuration: the OCR engine layer reads the pictures of generated worlds alone; name another: "
             """--set 'groundings.ocr=["rapidocr"]' --set tools.layout=rapidocr"""
         )
-    if config.tools.image_search == "clip" and not encoder.pretrained:
+    if config.tools.image_search == "clip" and not config.encoder["pretrained"]:
         raise ConfigError(
             "configuration: encoder.pretrained is empty, so there is no encoder; name weights: "
             "--set encoder.pretrained=openai, or a checkpoint's file"

@@ -182,13 +182,8 @@ class GroundingsConfig(Section):
     )
 
 
-class EncoderConfig(Section):
-    """The model that says which picture fits which description (open_clip; needs the extra `clip`)."""
-
-    model: str = Field("ViT-L-14-quickgelu", description="architecture, as open_clip names it")
-    pretrained: str = Field(
-        "", description="weights: a name of open_clip's, or a checkpoint file; empty: there is no encoder"
-    )
+ENCODER: dict[Literal["model", "pretrained"], str] = {"model": "ViT-L-14-quickgelu", "pretrained": ""}
+"""The encoder where a configuration says nothing: none, for want of weights."""
 
 
 class EnhancementsConfig(Section):
@@ -728,7 +723,14 @@ class RunConfig(Section):
     rewrites: RewritesConfig = RewritesConfig()
     injections: InjectionsConfig = InjectionsConfig()
     groundings: GroundingsConfig = GroundingsConfig()
-    encoder: EncoderConfig = EncoderConfig()
+    encoder: Annotated[dict[Literal["model", "pretrained"], str], AfterValidator(lambda given: ENCODER | given)] = (
+        Field(
+            ENCODER,
+            description="the model that says which picture fits which description (needs the extra clip): its "
+            "architecture, as open_clip names it, and its weights, a name of open_clip's or a checkpoint file; empty "
+            "weights: there is no encoder",
+        )
+    )
     tools: ToolsConfig = ToolsConfig()
     live: LiveConfig = LiveConfig()
     difficulty: DifficultyConfig = DifficultyConfig()

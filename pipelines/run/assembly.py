@@ -137,7 +137,7 @@ def has_clip() -> bool:
 
 def picks_clip(config: RunConfig) -> bool:
     """Say whether an encoder ranks pictures: where weights are named and the extra is installed."""
-    return bool(config.encoder.pretrained) and has_clip()
+    return bool(config.encoder["pretrained"]) and has_clip()
 
 
 @dataclass
@@ -162,7 +162,7 @@ class Seeing:
         """
         from pipelines.services.clients.encoder import OpenClipEncoder
 
-        self._model = OpenClipEncoder(self.config.encoder)
+        self._model = OpenClipEncoder(**self.config.encoder)
         return CachedEncoder(self._model, self.workspace.derived / "embeddings")
 
     @cached_property

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.agent.picture_search import ClipIndex
-from pipelines.config.settings import EncoderConfig
 from pipelines.corpus.tables import map_array
 from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, open_for_model
 from pipelines.services.protocols import PictureFile
@@ -175,7 +174,7 @@ def compare(weights: Path, name: str, batch: int, plan: Plan, pictures: Sequence
 
     count = plan.count(batch)
     bare = open_clip.create_model(name, pretrained=str(weights), device=plan.device).eval()
-    encoder = OpenClipEncoder(EncoderConfig(model=name, pretrained=str(weights)), device=plan.device, batch=batch)
+    encoder = OpenClipEncoder(name, str(weights), device=plan.device, batch=batch)
     asked = repeat(pictures, 0, count)
     asyncio.run(encoder.encode_pictures(asked[:batch]))
     rates: dict[str, list[float]] = {"bare": [], "ours": []}
@@ -217,7 +216,7 @@ def measure_decoding(pictures: Sequence[PictureFile]) -> Measured:
 def encode_many(scratch: Path, count: int) -> dict[str, float]:
     """Encode so many pictures in this process, chunk by chunk as an index does; return seconds and peak megabytes."""
     paths = sorted((scratch / "pictures").iterdir())
-    encoder = OpenClipEncoder(EncoderConfig(model=str(scratch / "tiny-7.json"), pretrained=str(scratch / "tiny-7.pt")))
+    encoder = OpenClipEncoder(str(scratch / "tiny-7.json"), str(scratch / "tiny-7.pt"))
     kept = CachedEncoder(Unlike(encoder), scratch / f"embeddings-{count}")
 
     async def encode() -> None:

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.config.settings import EncoderConfig
 from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed, Unavailable
 from pipelines.files import explain_os_error
 from pipelines.ids import digest_file, digest_value
@@ -275,11 +274,11 @@ class OpenClipEncoder:
         ConfigError: if the extra is not installed, or the settings name no such architecture or file.
     """
 
-    def __init__(self, settings: EncoderConfig, device: str = "", batch: int = BATCH) -> None:
+    def __init__(self, model: str, pretrained: str, device: str = "", batch: int = BATCH) -> None:
         """Prepare an encoder on a device as torch names it; empty is a GPU where there is one."""
-        find_checkpoint(settings.pretrained)
-        self._settings, self._device, self._batch = settings, device, batch
-        self._architecture = read_architecture(settings.model)
+        find_checkpoint(pretrained)
+        self._pretrained, self._device, self._batch = pretrained, device, batch
+        self._architecture = read_architecture(model)
         self._worker = ThreadPoolExecutor(1, "encode")
         self._decoders = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "decode")
         self._loading: Future[ClipModel] | None = None
@@ -288,14 +287,14 @@ class OpenClipEncoder:
     @property
     def name(self) -> str:
         """Architecture and weights, such as ``ViT-L-14-quickgelu/openai``."""
-        return f"{self._architecture.name}/{Path(self._settings.pretrained).name}"
+        return f"{self._architecture.name}/{Path(self._pretrained).name}"
 
     @cached_property
     def identity(self) -> str:
         """Architecture, weights, precision and preprocessing; neither device nor batch."""
-        path = find_checkpoint(self._settings.pretrained)
+        path = find_checkpoint(self._pretrained)
         try:
-            tag = f"{self._architecture.name}:{_clean_tag(self._settings.pretrained)}"
+            tag = f"{self._architecture.name}:{_clean_tag(self._pretrained)}"
             weights = tag if path is None else digest_file(path)
         except OSError as error:
             raise ConfigError(f"encoder.pretrained {path}: {error.strerror}") from error
@@ -328,7 +327,7 @@ class OpenClipEncoder:
         """Run a request in the worker thread; the first one loads the model, and all get the error of loading it."""
         self._check_open()
         if self._loading is None:
-            self._loading = self._worker.submit(ClipModel, self._architecture, self._settings.pretrained, self._device)
+            self._loading = self._worker.submit(ClipModel, self._architecture, self._pretrained, self._device)
         loading = self._loading
         return await asyncio.wrap_future(self._worker.submit(lambda: encode(loading.result())))
 

@@ -38,5 +38,5 @@ def test_the_image_search_is_the_one_that_is_named(tmp_path):
 
 
 def test_serpapi_needs_a_place_where_pictures_are_published(tmp_path):
-    with pytest.raises(ConfigError, match="urls.pictures"):
+    with pytest.raises(ConfigError, match=r"urls\.pictures"):
         make_image_search(LiveConfig(images="serpapi"), PictureStore(tmp_path))

@@ -187,7 +187,7 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
 def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_path, settings, words):
     config = make_config(
         read_recipe("demo"),
-        make_settings(f"corpus.world={demo.world}", "seeds.endpoint=http://127.0.0.1:9/", *settings),
+        make_settings(f"corpus.world={demo.world}", "seeds.endpoint=http://a/", *settings),
     )
     with pytest.raises(ConfigError, match=words):
         Assembly(config, Workspace(tmp_path), demo_corpus).build_stage("seeds")
