@@ -112,7 +112,7 @@ class SeedsConfig(Section):
         "years and the like always are",
     )
     require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
-    require_image: bool = Field(True, description="seeds need a free lead picture of at least min_image_side")
+    require_image: bool = Field(True, description="seeds need a free lead picture, which is not too small")
     concepts: str = Field(
         "",
         description="method = concepts: file of visual concepts, one a line, each with its frequency after a tab; "
@@ -184,6 +184,7 @@ class GroundingsConfig(Section):
 
 ENCODER: dict[Literal["model", "pretrained"], str] = {"model": "ViT-L-14-quickgelu", "pretrained": ""}
 """The encoder where a configuration says nothing: none, for want of weights."""
+Encoder = Annotated[dict[Literal["model", "pretrained"], str], AfterValidator(lambda given: ENCODER | given)]
 
 
 class EnhancementsConfig(Section):
@@ -723,13 +724,11 @@ class RunConfig(Section):
     rewrites: RewritesConfig = RewritesConfig()
     injections: InjectionsConfig = InjectionsConfig()
     groundings: GroundingsConfig = GroundingsConfig()
-    encoder: Annotated[dict[Literal["model", "pretrained"], str], AfterValidator(lambda given: ENCODER | given)] = (
-        Field(
-            ENCODER,
-            description="the model that says which picture fits which description (needs the extra clip): its "
-            "architecture, as open_clip names it, and its weights, a name of open_clip's or a checkpoint file; empty "
-            "weights: there is no encoder",
-        )
+    encoder: Encoder = Field(
+        ENCODER,
+        description="the model that says which picture fits which description (needs the extra clip): its "
+        "architecture, as open_clip names it, and its weights, a name of open_clip's or a checkpoint file; empty "
+        "weights: there is no encoder",
     )
     tools: ToolsConfig = ToolsConfig()
     live: LiveConfig = LiveConfig()
