@@ -302,9 +302,10 @@ def _draw_square(sha256: str) -> tuple[bytes, str]:
 
 async def ask_live(config: LiveConfig, contact: str, patience: float = PATIENCE) -> list[Finding]:
     """Search once and read one page; of the search by picture only the key is looked for."""
-    found = [await _wait("live search", make_text_search(config).search_text("Eiffel Tower", 1), patience)]
-    page = make_reader(config, contact).read_page("https://www.wikipedia.org/")
-    found.append(await _wait("live reader", page, patience))
+    # Both are held to the end: a session that is collected while the loop runs is not closed.
+    search, reader = make_text_search(config), make_reader(config, contact)
+    found = [await _wait("live search", search.search_text("Eiffel Tower", 1), patience)]
+    found.append(await _wait("live reader", reader.read_page("https://www.wikipedia.org/"), patience))
     key = config.key_envs.get("images")
     if key and not os.environ.get(key):
         found.append(Finding("live images", "error", f"environment variable {key} is not set; it holds the key"))

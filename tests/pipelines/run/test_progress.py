@@ -126,7 +126,7 @@ def test_status_sees_a_run_that_waits_and_that_it_was_interrupted_or_killed(own,
             assert run["in_flight"] > 0
             assert "questions" in [stage["stage"] for stage in run["stages"]]
             shown = call_here(capsys, "status", "--workspace", own)
-            assert f": {state}; `synth run` goes on from there" in shown.out
+            assert f": {state}; `synth run` goes on from there" in " ".join(shown.out.split())
 
 
 def start_waiting(workspace, address):
