@@ -162,7 +162,7 @@ class Seeing:
         """
         from pipelines.services.clients.encoder import OpenClipEncoder
 
-        self._model = OpenClipEncoder(**self.config.encoder)
+        self._model = OpenClipEncoder(self.config.encoder["model"], self.config.encoder["pretrained"])
         return CachedEncoder(self._model, self.workspace.derived / "embeddings")
 
     @cached_property
