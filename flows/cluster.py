@@ -127,9 +127,9 @@ def _check_reach(config: RunConfig) -> None:
     Raises:
         ConfigError: with what is to be set.
     """
-    if not config.replies.address:
+    if not config.replies:
         raise ConfigError(
-            "runtime.engine ray: replies.address is empty, and the hosts of a cluster cannot share an SQLite file; "
+            "runtime.engine ray: replies is empty, and the hosts of a cluster cannot share an SQLite file; "
             "name a PostgreSQL database that every host reaches"
         )
     for role in config.roles:

@@ -173,7 +173,7 @@ def check_shared_memory(folder: Path, mounts: Path = MOUNTS) -> None:
     if kind not in LOCAL:
         raise ConfigError(
             f"reply store in {folder}: {kind or 'its file system'} is not known to be local, and SQLite may lose "
-            "replies elsewhere; keep them in PostgreSQL (replies.address), or put the workspace on a local disk "
+            "replies elsewhere; keep them in PostgreSQL (replies), or put the workspace on a local disk "
             "(--workspace)"
         )
 

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent
 from pipelines.services.clients.http import RateLimiter
 from pipelines.services.clients.replies import open_replies
@@ -51,7 +50,7 @@ class Asking:
 
 async def ask_all(asking: Asking) -> None:
     out = os.open(asking.sent, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    budget = Budget(BudgetConfig(tokens=asking.tokens))
+    budget = Budget({"tokens": asking.tokens})
 
     async def send(key: str) -> str:
         async with limiter.enter():

@@ -35,7 +35,7 @@ class Postgres:
 
     @property
     def address(self) -> str:
-        """What ``replies.address`` takes."""
+        """What ``replies`` takes."""
         return f"postgresql://synth@/postgres?{urlencode({'host': str(self.folder), 'port': self.port})}"
 
     def make_address(self, host: str = "") -> str:

@@ -13,7 +13,7 @@ PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 """
 ENTITY = """wd:{qid} wdt:P31 wd:{kind} ; wikibase:statements {claims} ; wikibase:sitelinks {sitelinks} ;
   wikibase:identifiers {identifiers} .
-[] schema:about wd:{qid} ; schema:isPartOf <https://en.wikipedia.org/> ; schema:name {title}@en .
+[] schema:about wd:{qid} ; schema:isPartOf <https://toywiki.example/> ; schema:name {title}@en .
 """
 
 

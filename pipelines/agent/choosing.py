@@ -297,8 +297,7 @@ class PictureChooser:
 def _list_fetched(
     fetched: Sequence[PictureCandidate], anchor: Anchor, taken: PictureCandidate | None = None
 ) -> tuple[FetchedPicture, ...]:
-    shown = [each for each in fetched if each.source != "search" or each is taken]
-    return tuple(FetchedPicture(title=anchor.title, picture=describe_fetched(each)) for each in shown)
+    return tuple(FetchedPicture(title=anchor.title, picture=describe_fetched(each)) for each in fetched)
 
 
 def describe_fetched(candidate: PictureCandidate) -> Picture:

@@ -1,8 +1,8 @@
 """Candidate pictures of an anchor, and scores of how well each depicts it.
 
-Candidates are the infobox's picture, the other pictures of the article, and the results of a picture search. Use,
-format and size are judged by their metadata; a candidate that is not at hand is fetched when it is wanted. Rankers
-score candidates by file metadata or by an encoder, against distractors of the anchor's type.
+Candidates are the infobox's picture and the other pictures of the article. Use, format and size are judged by their
+metadata; a candidate that is not at hand is fetched when it is wanted. Rankers score candidates by file metadata or by
+an encoder, against distractors of the anchor's type.
 
 The metadata score is the sum of these points, kept within 0 to 1; a picture passes from 0.5 on:
 
@@ -11,7 +11,7 @@ what                          points   why
 ============================  =======  ===========================================================
 in the infobox                +0.45    editors chose it to show the subject
 elsewhere in the article      +0.20    shows something that the article mentions
-found by a search             +0.10    its page holds the words
+of no article of its own      +0.10    it came from elsewhere
 file named for the anchor     +0.30    the whole of one of its names, word by word
 file has a word of its name   +0.10    a word of the title that is not ordinary
 no other article leads        +0.05    a picture of one thing is not shown for another
@@ -49,7 +49,6 @@ from pipelines.pictures import PictureStore
 from pipelines.services.image_metadata import (
     MOST_FILES,
     FileFetch,
-    FileSearch,
     ImageFacts,
     ImageMetadata,
     RemoteFile,
@@ -63,8 +62,6 @@ _VERSION = 2
 LISTED = 8
 """Pictures compared for an anchor (K)."""
 _MISSING = "missing"
-_SEARCHED = 3
-"""Files asked of a search for each candidate wanted: many are of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,6 @@ class CandidateLister:
         pictures: store of fetched pictures.
         limit: most candidates (K).
         metadata: describes files whose metadata the corpus lacks.
-        search: finds further files if the article has fewer than ``limit`` usable ones.
         fetch: fetches files that are not in the corpus.
     """
 
@@ -149,16 +145,15 @@ class CandidateLister:
     pictures: PictureStore
     limit: int = LISTED
     metadata: ImageMetadata | None = None
-    search: FileSearch | None = None
     fetch: FileFetch | None = None
 
     @property
     def identity(self) -> str:
-        services = [service.identity if service else "" for service in (self.metadata, self.search, self.fetch)]
+        services = [service.identity if service else "" for service in (self.metadata, self.fetch)]
         return digest_value([_VERSION, self.limit, *services])
 
     async def list_candidates(self, node: int, lead: str) -> CandidateList:
-        """Return an article's pictures: its lead picture, the others in the order of the page, then search results.
+        """Return an article's pictures: its lead picture, then the others in the order of the page.
 
         Each file counts once. Looking ends with the candidate that makes the list full.
         """
@@ -166,10 +161,6 @@ class CandidateLister:
         page = find_page_images(self.corpus.text(node), self.corpus.manifest.language)
         sources: dict[str, CandidateSource] = {lead: "infobox"} if lead else {}
         await self._take_files(state, sources | {file: "page" for file in page if file != lead})
-        if not state.is_full and self.search is not None:
-            results = await self.search.search_files(self.corpus.page(node).title, self.limit * _SEARCHED)
-            state.facts = dict(results) | state.facts
-            await self._take_files(state, {file: "search" for file, _ in results})
         return state.finish()
 
     async def list_files(self, files: Sequence[str]) -> CandidateList:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pipelines.checks.readings import state_relation
-from pipelines.config.settings import PathsConfig, SplitRule
+from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import count_tokens
@@ -22,6 +22,7 @@ from pipelines.graph.salience import is_generic, rate_attribute, rate_hop
 from pipelines.graph.walks import DISAMBIGUATION, HUB, LIST, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, draw_unit
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
+from pipelines.splits import SplitRule
 from schemas.datasets import Path, PathMarks, Split
 from schemas.manifest import ModelEntry
 from schemas.tasks import (

@@ -23,7 +23,6 @@ from PIL import Image
 
 from pipelines.agent.pictures import Gauge, find_gauge
 from pipelines.agent.tools import cut_picture, place_box
-from pipelines.config.settings import SplitRule
 from pipelines.corpus.images import describe_image
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
@@ -39,6 +38,7 @@ from pipelines.pictures import (
 )
 from pipelines.services.prompting import Prompted, RoleClient, ask_model
 from pipelines.services.protocols import ImageSearch
+from pipelines.splits import SplitRule
 from schemas.datasets import Difficulty, Picture, Scene, ScenePart, Split
 from schemas.tasks import BoxReply, LocateObjectInputs
 
@@ -129,7 +129,7 @@ class SceneMaker(Prompted):
     @property
     def identity(self) -> str:
         rules = [self.share, LONG_SIDE, MOST_SHARE, PARTS, TRAINING_PIXELS, self.seed]
-        shares = [self.splits.shares.model_dump(), self.splits.seed]
+        shares = [dict(self.splits.shares), self.splits.seed]
         located = "" if self.locator is None else self.locator.identity
         return digest_value([VERSION, *rules, *shares, self.corpus.digest, self.search.identity, located])
 

@@ -42,6 +42,8 @@ from pipelines.pictures import PictureStore
 from schemas.base import Record, Rejection
 from schemas.datasets import Enhancement, Split
 
+MAX_PER_ANSWER = 5
+"""Questions of a split sharing an answer or an answer node."""
 MAX_PER_ANCHOR = 3
 """Questions of a split sharing an anchor."""
 ROUNDS_TOLERANCE = 0.05
@@ -68,12 +70,13 @@ class Limits:
     """Shares by number of rounds of injection; empty is no limit."""
     quotas: Quotas | None = None
     """Most questions by stratum; None is no limit."""
+    per_answer: int = MAX_PER_ANSWER
 
     @property
     def decides(self) -> list[object]:
         """All of it, as part of a stage's fingerprint."""
         own = self.settings
-        caps = [own.max_per_answer, MAX_PER_ANCHOR, bound_answers(own), own.max_skeleton_share, *own.search_free]
+        caps = [self.per_answer, MAX_PER_ANCHOR, bound_answers(own), own.max_skeleton_share, *own.search_free]
         caps += [own.max_gold_share]
         near = [NEAR_TEXT, NEAR_TEXT_ACROSS, NEAR_PATH, NEAR_PATH_ACROSS, own.max_per_fact]
         others: list[object] = [sorted(self.apart), self.benchmarks.digests]
@@ -127,7 +130,7 @@ def refuse_over_limits(
         refuse_near,
         partial(refuse_facts, cap=settings.max_per_fact),
         partial(refuse_anchors, cap=MAX_PER_ANCHOR),
-        partial(refuse_answers, cap=settings.max_per_answer),
+        partial(refuse_answers, cap=limits.per_answer),
     ):
         refused |= refuse(kept)
         kept = leave_out(kept, refused)

@@ -160,7 +160,7 @@ def _check_disk(config: RunConfig, workspace: Workspace) -> Finding:
 def _check_pictures(config: RunConfig) -> Iterator[Finding]:
     groundings, encoder, enhancements = config.groundings, config.encoder, config.enhancements
     if not picks_clip(config):
-        why = "pip install 'synth[clip]'" if encoder.pretrained else "encoder.pretrained names no weights"
+        why = "pip install 'synth[clip]'" if encoder["pretrained"] else "encoder.pretrained names no weights"
         yield Finding("ranker", "warning", f"pictures are ranked by what is known of their files alone: {why}")
     if picks_clip(config) or config.tools.image_search == "clip":
         yield from _try("encoder", lambda: _find_encoder(config))
@@ -182,9 +182,9 @@ def _find_encoder(config: RunConfig) -> str:
         return "the extra is not installed: pip install 'synth[clip]'"
     from pipelines.services.clients.encoder import find_checkpoint, read_architecture
 
-    read_architecture(config.encoder.model)
-    found = find_checkpoint(config.encoder.pretrained)
-    return f"{config.encoder.model}, weights {found or f'{config.encoder.pretrained}, fetched when first used'}"
+    model, weights = config.encoder["model"], config.encoder["pretrained"]
+    read_architecture(model)
+    return f"{model}, weights {find_checkpoint(weights) or f'{weights}, fetched when first used'}"
 
 
 async def _ask_all(config: RunConfig, servers: Sequence["Server"], patience: float) -> list[Finding]:
@@ -306,12 +306,12 @@ async def ask_live(config: LiveConfig, contact: str, patience: float = PATIENCE)
     search, reader = make_text_search(config), make_reader(config, contact)
     found = [await _wait("live search", search.search_text("Eiffel Tower", 1), patience)]
     found.append(await _wait("live reader", reader.read_page("https://www.wikipedia.org/"), patience))
-    key = config.images_key_env
+    key = config.key_envs.get("images")
     if key and not os.environ.get(key):
         found.append(Finding("live images", "error", f"environment variable {key} is not set; it holds the key"))
-    if config.images == "serpapi" and not config.picture_base:
+    if config.images == "serpapi" and "pictures" not in config.urls:
         said = "is empty: serpapi takes addresses alone; say where images/ is published"
-        found.append(Finding("live.picture_base", "error", said))
+        found.append(Finding("live.urls.pictures", "error", said))
     return found
 
 

@@ -273,7 +273,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
         "rewrites": hidden * each,
         # Each candidate is asked about, fetched and read at two scales; the one that is taken is read and looked up
         # once more. Others of its type are gone through until enough can be fetched.
-        "groundings": 5 + LISTED * (2 * engines + fetched) + engines + commons.search + others,
+        "groundings": 5 + LISTED * (2 * engines + fetched) + engines + others,
         "difficulty": fetched + bound_attempts(config, hidden, judges, a_call),
         "enhancements": max(scenes, trials * (1 + 2 * engines) if config.enhancements.share else 0),
         "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1 + judged),

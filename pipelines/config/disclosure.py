@@ -15,7 +15,7 @@ from schemas.manifest import PluginEntry
 
 LEFT_OUT = frozenset({"runtime", "corpus", "replies"})
 """Sections that are left out: they decide no row, and the corpus has a digest of its own."""
-UNTOLD = frozenset({"models", "live", "sparql", "budget"})
+UNTOLD = frozenset({"models", "live", "budget"})
 """Sections about servers and money: a release publishes one digest for each, whatever its values are."""
 TOLD = frozenset({"recipe", "runtime.shard_rows"})
 """Keys published despite their type or section: the recipe's name, and the shard size, which decides the walks."""
@@ -92,6 +92,8 @@ def _list_values(section: Section, prefix: str) -> Iterator[tuple[str, Any, bool
         value, name = getattr(section, key), f"{prefix}{key}"
         if isinstance(value, Section):
             yield from _list_values(value, f"{name}.")
+        elif isinstance(value, dict) and _is_closed(field.annotation):
+            yield from ((f"{name}.{each}", told, True) for each, told in value.items())
         else:
             yield name, dumped[key], name in TOLD or _is_closed(field.annotation)
 
@@ -103,6 +105,6 @@ def _is_closed(annotation: Any) -> bool:  # noqa: ANN401 - a type as annotations
         return _is_closed(parts[0])
     if origin is Literal:
         return True
-    if origin in (Union, UnionType, tuple, list):
+    if origin in (Union, UnionType, tuple, list, dict):
         return all(part is Ellipsis or _is_closed(part) for part in parts)
     return annotation in (bool, int, float, type(None))

@@ -17,9 +17,10 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from pipelines.config.profiles import find_profile
-from pipelines.config.settings import ROLES, ModelConfig, RunConfig, TargetConfig
+from pipelines.config.settings import ROLES, ModelConfig, RunConfig
 from pipelines.errors import ConfigError
 from pipelines.secrets import MASK, check_variable, is_key, mask_keys
+from schemas.datasets import Split
 from schemas.reasons import STAGE_REASONS
 
 MAX_ROUNDS = 12
@@ -68,7 +69,7 @@ def check_whole(config: RunConfig, last: str = "") -> None:
         _check_sight(config)
     if reaches(last, "difficulty" if config.difficulty.preset == "fvqa" else "rollouts"):
         _check_acting(config)
-    shares = config.splits.sft + config.splits.rl + config.splits.eval
+    shares = sum(config.splits.values())
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
 
@@ -108,27 +109,27 @@ def _check_targets(config: RunConfig) -> None:
         raise ConfigError("configuration: targets count what is drawn from the corpus; leave out [[pools]] or targets")
     if config.method == "injection" and "hops" in targets.by:
         raise ConfigError("configuration: targets.by hops: method injection walks no paths of a given length")
-    for split, share in config.splits:
+    for split, share in config.splits.items():
         _check_target(config, split, share)
-    if targets.sft.wanted and "sft" not in config.rollouts.splits:
-        raise ConfigError("configuration: targets.sft: rows of sft are rollouts, and rollouts.splits leaves sft out")
+    if targets.wants("sft") and "sft" not in config.rollouts.splits:
+        raise ConfigError("configuration: targets of sft: rows of sft are rollouts, and rollouts.splits leaves sft out")
     if len(set(targets.by)) < len(targets.by):
         raise ConfigError(f"configuration: targets.by {list(targets.by)}: name each dimension once")
 
 
-def _check_target(config: RunConfig, split: str, share: float) -> None:
-    target: TargetConfig = getattr(config.targets, split)
-    if target.wanted and not share:
-        raise ConfigError(f"configuration: targets.{split}: splits leave no seed to it")
-    if target.rows and target.strata:
-        raise ConfigError(f"configuration: targets.{split}: say rows or strata")
-    for values in target.named:
+def _check_target(config: RunConfig, split: Split, share: float) -> None:
+    targets = config.targets
+    if targets.wants(split) and not share:
+        raise ConfigError(f"configuration: targets of {split}: splits leave no seed to it")
+    if targets.rows[split] and targets.strata.get(split):
+        raise ConfigError(f"configuration: targets of {split}: say rows or strata")
+    for values in targets.name_strata(split):
         _check_stratum(config, split, values)
 
 
 def _check_stratum(config: RunConfig, split: str, values: Sequence[str]) -> None:
     by, allowed = config.targets.by, config.target_values
-    place = f"configuration: targets.{split}.strata {', '.join(values)!r}"
+    place = f"configuration: targets.strata.{split} {', '.join(values)!r}"
     if len(values) != len(by):
         raise ConfigError(f"{place}: expected {len(by)} values, as {', '.join(by) or 'nothing'}")
     for dimension, value in zip(by, values, strict=True):
@@ -213,11 +214,8 @@ def _check_batch(role: str, model: ModelConfig) -> None:
 
 def _check_commons(config: RunConfig) -> None:
     """Check what seeds ask of Commons, and groundings fetch from it."""
-    commons = config.commons
-    if (commons.endpoint or commons.search) and not config.contact:
+    if config.commons.endpoint and not config.contact:
         raise ConfigError(f"configuration: contact is empty; Commons wants one: {CONTACT}")
-    if commons.search and not commons.fetch:
-        raise ConfigError("configuration: commons.search needs commons.fetch: --set commons.fetch=true")
 
 
 _FIXED = ("model", "messages", "stream", "n", "tools", "response_format")
@@ -273,14 +271,14 @@ def _is_secret(key: str, value: object) -> bool:
 
 
 def _check_sight(config: RunConfig) -> None:
-    groundings, encoder = config.groundings, config.encoder
+    groundings = config.groundings
     engines = {*groundings.ocr, config.tools.layout}
     if "layer" in engines and config.corpus.dump:
         raise ConfigError(
             "configuration: the OCR engine layer reads the pictures of generated worlds alone; name another: "
             """--set 'groundings.ocr=["rapidocr"]' --set tools.layout=rapidocr"""
         )
-    if config.tools.image_search == "clip" and not encoder.pretrained:
+    if config.tools.image_search == "clip" and not config.encoder["pretrained"]:
         raise ConfigError(
             "configuration: encoder.pretrained is empty, so there is no encoder; name weights: "
             "--set encoder.pretrained=openai, or a checkpoint's file"
@@ -293,9 +291,9 @@ def _check_acting(config: RunConfig) -> None:
         raise ConfigError(
             "configuration: tools.summarise without a model to sum up; name models.summariser or models.default"
         )
-    if tools.family == "live" and live.images == "serpapi" and not live.picture_base:
+    if tools.family == "live" and live.images == "serpapi" and "pictures" not in live.urls:
         raise ConfigError(
-            "configuration: live.picture_base is empty; serpapi looks up addresses, so say where the workspace's "
+            "configuration: live.urls.pictures is empty; serpapi looks up addresses, so say where the workspace's "
             "images/ folder is published"
         )
     if tools.family == "live" and live.reader == "direct" and not config.contact:
@@ -610,10 +608,13 @@ def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     where = ".".join(str(part) for part in problem["loc"])
     if problem["loc"][0] == "models" and problem["loc"][2:] == ("[key]",):
         return f"unknown role {problem['loc'][1]}; there are: default, {', '.join(ROLES)}"
+    if problem["loc"][-1] == "[key]" and problem["type"] == "literal_error":
+        allowed = problem["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return f"unknown key {where.removesuffix('.[key]')}; there are: {allowed}"
     if problem["type"] != "extra_forbidden":
         told = problem["input"]
         is_secret = isinstance(told, str) and is_key(mask_keys(told))
-        secret = is_secret or isinstance(told, dict) or where.endswith("_env") or where == "replies.address"
+        secret = is_secret or isinstance(told, dict) or "_env" in where or where == "replies"
         given = "" if secret else f" (given {_SECRETS.sub('...', repr(told))})"
         return mask_keys(f"{where}: {problem['msg']}{given}")
     model: Any = RunConfig

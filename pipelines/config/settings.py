@@ -3,13 +3,12 @@
 Units are in a field's description. Published numbers are the defaults of the recipe that publishes them.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from pipelines.ids import draw_unit
 from pipelines.secrets import check_address, check_variable
+from pipelines.splits import SHARES
 from schemas.datasets import Split, Verification
 from schemas.proofs import Agreement, AnswerType
 
@@ -27,6 +26,13 @@ CONTACT = r"^$|^[ -~]*([!-?A-~]@[!-?A-~]|[a-z]://[!-~])[ -~]*$"
 """Nothing, or text in ASCII with a mail address or a page's address in it."""
 ADDRESS = r"^https?://[^\s@?#]+$"
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def _complete(names: object) -> AfterValidator:
+    """Return what gives 0 to each name of a closed list that is left out."""
+    return AfterValidator(lambda given: {name: given.get(name, 0) for name in get_args(names)})
+
+
 Qid = Annotated[str, Field(pattern=r"^Q[1-9][0-9]{0,17}$")]
 
 
@@ -52,27 +58,6 @@ class CorpusConfig(Section):
     )
 
 
-class SmallCorpus(Section):
-    """Seed gates for a corpus too small for those of a whole Wikipedia, in place of those of the same name."""
-
-    min_in_degree: int = Field(3, ge=0, description="opensearch-vl: fewest articles linking to a seed")
-    hub_share: float = Field(0.015, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
-    require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
-    require_image: bool = Field(True, description="seeds need a free lead picture")
-
-
-class SparqlConfig(Section):
-    """The endpoint that seeds.source = "sparql" asks; replies are recorded, so that each query is asked once."""
-
-    endpoint: str = Field(
-        "https://query.wikidata.org/sparql",
-        pattern=r"^https?://[^\s@?#]+$",
-        description="address of a SPARQL 1.1 endpoint, without user, password or parameters",
-    )
-    site: str = Field("", description="wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's")
-    page_rows: int = Field(5000, ge=1, description="a query with more rows is divided; below the service's own limit")
-
-
 COMMONS_API = "https://commons.wikimedia.org/w/api.php"
 
 
@@ -88,7 +73,6 @@ class CommonsConfig(Section):
     fetch: bool = Field(
         False, description="fetch pictures that are not at hand; each once, under its content's name in the image store"
     )
-    search: bool = Field(False, description="search Commons for further candidates of an anchor's picture")
 
     @property
     def endpoint(self) -> str:
@@ -105,62 +89,40 @@ class SeedsConfig(Section):
         description="opensearch-vl: by infobox and incoming links; vsearcher: by few sitelinks and many statements; "
         "a key that names one of the two is ignored by the other",
     )
-    source: Literal["corpus", "sparql"] = Field(
-        "corpus", description="candidates are the corpus's articles, or what the endpoint of [sparql] has of classes"
+    endpoint: str = Field(
+        "",
+        pattern=rf"^$|{ADDRESS}",
+        description="SPARQL 1.1 endpoint whose entities of classes are the candidates, as "
+        "https://query.wikidata.org/sparql, without user, password or parameters; replies are recorded, so that each "
+        "query is asked once. Empty: the corpus's articles",
     )
     classes: tuple[Qid, ...] = Field((), description="Qids, one of which an entity must be an instance of; () for any")
     min_in_degree: int = Field(
         50,
         ge=0,
-        description="opensearch-vl: fewest articles linking to a seed; small_corpus's under its below_articles",
+        description="opensearch-vl: fewest articles linking to a seed; in a corpus of under a million articles 3 are "
+        "enough",
     )
-    hub_in_degree: int = Field(
-        10_000,
-        ge=1,
-        description="articles with more incoming links are hubs: closed to walks, and under opensearch-vl no seeds; "
-        "small_corpus.hub_share decides under its below_articles; countries, oceans, years and the like always are",
+    hub_share: float = Field(
+        0.015,
+        ge=0.0,
+        le=1.0,
+        description="in a corpus of under a million articles the share of them, by in-degree, that are hubs: closed to "
+        "walks, and under opensearch-vl no seeds; in a larger one 10,000 incoming links make a hub; countries, oceans, "
+        "years and the like always are",
     )
-    require_infobox: bool = Field(
-        True, description="opensearch-vl: seeds need an infobox; small_corpus's under its below_articles"
-    )
-    require_image: bool = Field(
-        True,
-        description="seeds need a free lead picture of at least min_image_side; small_corpus's under its "
-        "below_articles",
-    )
+    require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
+    require_image: bool = Field(True, description="seeds need a free lead picture, which is not too small")
     concepts: str = Field(
         "",
         description="method = concepts: file of visual concepts, one a line, each with its frequency after a tab; "
         "empty: the corpus's articles, with their in-degree. limit of them are drawn, or 10,000, half from the head "
         "and half from the tail",
     )
-    small_corpus: SmallCorpus = SmallCorpus()
 
 
 Dimension = Literal["hops", "domain", "answer_type", "difficulty"]
 DIFFICULTIES = ("never", "seldom", "often")
-
-
-class TargetConfig(Section):
-    """How many rows of one split are released, by one of ``rows``, ``each`` and ``strata``; else none."""
-
-    rows: int = Field(0, ge=0, description="rows in all, the same number of every stratum")
-    strata: dict[str, Annotated[int, Field(ge=1)]] = Field(
-        {},
-        description='rows of the strata named, and of no other, as { "2, Person" = 20 }: values in the order of '
-        "targets.by",
-    )
-
-    @property
-    def wanted(self) -> bool:
-        """Whether anything is."""
-        return bool(self.rows or self.strata)
-
-    @property
-    def named(self) -> dict[tuple[str, ...], int]:
-        """The rows of the strata that are named, by their values."""
-        parts = ((name.split(","), rows) for name, rows in self.strata.items())
-        return {tuple(filter(None, map(str.strip, values))): rows for values, rows in parts}
 
 
 class TargetsConfig(Section):
@@ -174,38 +136,31 @@ class TargetsConfig(Section):
         description="what tells strata apart: hops, the anchor's domain, the answer's type, and difficulty (never, "
         "seldom or often solved: no attempt, under half of them, or more was right); empty: one stratum a split",
     )
-    sft: TargetConfig = Field(TargetConfig(), description="rows of dataset sft, which are trajectories")
-    rl: TargetConfig = Field(TargetConfig(), description="rows of dataset rl")
-    eval: TargetConfig = Field(TargetConfig(), description="questions of the eval split, as vqa or exam has them")
+    rows: Annotated[dict[Split, Annotated[int, Field(ge=0)]], _complete(Split)] = Field(
+        dict.fromkeys(get_args(Split), 0),
+        description="rows in all of a split, the same number of every stratum: trajectories of sft, rows of rl, "
+        "questions of eval, as vqa or exam has them",
+    )
+    strata: dict[Split, dict[str, Annotated[int, Field(ge=1)]]] = Field(
+        {},
+        description='instead of rows: those of the strata named, and of no other, as { sft = { "2, Person" = 20 } }: '
+        "values in the order of targets.by",
+    )
     rounds: int = Field(12, ge=1, description="most rounds of drawing")
 
     @property
     def wanted(self) -> bool:
         """Whether there is any target."""
-        return any(target.wanted for target in (self.sft, self.rl, self.eval))
+        return any(map(self.wants, self.rows))
 
+    def wants(self, split: Split) -> bool:
+        """Return whether there is a target for a split."""
+        return bool(self.rows[split] or self.strata.get(split))
 
-class SplitsConfig(Section):
-    """Shares of entities and answer keys by split; decided by hash before anything is generated."""
-
-    sft: float = Field(0.6, ge=0.0, le=1.0, description="share of entities whose questions become sft trajectories")
-    rl: float = Field(0.3, ge=0.0, le=1.0, description="share of entities whose questions become rl tasks")
-    eval: float = Field(0.1, ge=0.0, le=1.0, description="share of entities kept for evaluation")
-
-
-@dataclass(frozen=True, slots=True)
-class SplitRule:
-    """Puts names into splits by hash; the shares add up to 1."""
-
-    shares: SplitsConfig
-    seed: int
-
-    def place(self, kind: str, name: str) -> Split:
-        """Return the split of a name; ``kind`` is ``entity`` or ``answer``."""
-        draw = draw_unit(self.seed, "split", kind, name)
-        if draw < self.shares.sft:
-            return "sft"
-        return "rl" if draw < self.shares.sft + self.shares.rl else "eval"
+    def name_strata(self, split: Split) -> dict[tuple[str, ...], int]:
+        """Return the rows of the strata of a split that are named, by their values."""
+        parts = ((name.split(","), rows) for name, rows in self.strata.get(split, {}).items())
+        return {tuple(filter(None, map(str.strip, values))): rows for values, rows in parts}
 
 
 OcrEngine = Literal["rapidocr", "layer"]
@@ -227,16 +182,9 @@ class GroundingsConfig(Section):
     )
 
 
-class EncoderConfig(Section):
-    """The model that says which picture fits which description (open_clip; needs the extra `clip`)."""
-
-    model: str = Field("ViT-L-14-quickgelu", description="architecture, as open_clip names it")
-    pretrained: str = Field(
-        "", description="weights: a name of open_clip's, or a checkpoint file; empty: there is no encoder"
-    )
-    device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
-    precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the weights and the arithmetic")
-    batch: int = Field(64, ge=1, description="pictures encoded together")
+ENCODER: dict[Literal["model", "pretrained"], str] = {"model": "ViT-L-14-quickgelu", "pretrained": ""}
+"""The encoder where a configuration says nothing: none, for want of weights."""
+Encoder = Annotated[dict[Literal["model", "pretrained"], str], AfterValidator(lambda given: ENCODER | given)]
 
 
 class EnhancementsConfig(Section):
@@ -292,33 +240,26 @@ class ToolsConfig(Section):
     )
 
 
+LiveTool = Literal["search", "reader", "images"]
+
+
 class LiveConfig(Section):
     """Services behind the live tools. Replies are recorded; keys are named by environment variables."""
 
     search: Literal["serper", "serpapi"] = Field("serper", description="whose protocol the text search speaks")
-    search_url: str = Field("https://google.serper.dev/search", pattern=ADDRESS, description="its address")
-    search_key_env: Variable = Field("", description="environment variable with its key; empty: none")
     reader: Literal["direct", "jina"] = Field(
         "direct", description="direct: pages are fetched here, with every address checked; jina: by a reader service"
     )
-    reader_url: str = Field("https://r.jina.ai/", pattern=ADDRESS, description="jina: its address")
-    reader_key_env: Variable = Field("", description="jina: environment variable with its key; empty: none")
     images: Literal["google-vision", "serpapi"] = Field(
         "google-vision", description="whose protocol the image search speaks"
     )
-    images_url: str = Field(
-        "https://vision.googleapis.com/v1/images:annotate", pattern=ADDRESS, description="its address"
+    urls: dict[LiveTool | Literal["pictures"], Annotated[str, Field(pattern=ADDRESS)]] = Field(
+        {},
+        description="address of each service; one that is left out has the public one. pictures, for serpapi: where "
+        "the workspace's images/ folder is published, as it takes addresses alone",
     )
-    images_key_env: Variable = Field("", description="environment variable with its key; empty: none")
-    picture_base: str = Field(
-        "",
-        pattern=rf"^$|{ADDRESS}",
-        description="serpapi: where the workspace's images/ folder is published, as it takes addresses alone",
-    )
-    rate: float = Field(
-        5.0,
-        gt=0.0,
-        description="requests a second to each service, and to each host that pages or thumbnails come from",
+    key_envs: dict[LiveTool, Variable] = Field(
+        {}, description="environment variable with the key of each, if it wants one"
     )
 
 
@@ -406,12 +347,7 @@ class ModelConfig(Section):
     serve: ServeConfig = ServeConfig()
 
 
-class BudgetConfig(Section):
-    """What one run may spend; what is recorded costs nothing. 0 is no limit."""
-
-    money: float = Field(0.0, ge=0.0, description="in the currency of the prices of models")
-    tokens: int = Field(0, ge=0, description="tokens in and out")
-    gpu_hours: float = Field(0.0, ge=0.0, description="GPU-hours, see models.*.gpus")
+Budgeted = Literal["money", "tokens", "gpu_hours"]
 
 
 class RuntimeConfig(Section):
@@ -453,17 +389,6 @@ class RuntimeConfig(Section):
     )
     unscored: float = Field(
         0.2, ge=0.0, le=1.0, description="share of attempts that nobody could score with which the run stops; 1: never"
-    )
-
-
-class RepliesConfig(Section):
-    """Where recorded replies are kept; nothing here decides a reply, and no key of a stage knows it."""
-
-    address: Annotated[str, AfterValidator(check_address)] = Field(
-        "",
-        description="a PostgreSQL database, as postgresql://user@host/database, for workers on several hosts. Its "
-        "password is named by PGPASSWORD or ~/.pgpass, or the whole address by env:VARIABLE. Empty: SQLite in the "
-        "workspace, for the processes of one host",
     )
 
 
@@ -691,7 +616,6 @@ class ReleasesConfig(Section):
         description="least and largest share of a split's questions that need no search, where that is known",
     )
     max_per_fact: int = Field(2, ge=1, description="questions of a split asking for one final fact")
-    max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
     max_answer_share: float = Field(
         0.1,
         gt=0.0,
@@ -791,15 +715,21 @@ class RunConfig(Section):
     news: NewsConfig = NewsConfig()
     seeds: SeedsConfig = SeedsConfig()
     targets: TargetsConfig = TargetsConfig()
-    sparql: SparqlConfig = SparqlConfig()
     commons: CommonsConfig = CommonsConfig()
-    splits: SplitsConfig = SplitsConfig()
+    splits: Annotated[dict[Split, Share], _complete(Split)] = Field(
+        SHARES, description="shares of entities and answer keys by split: sft becomes trajectories, rl tasks"
+    )
     paths: PathsConfig = PathsConfig()
     questions: QuestionsConfig = QuestionsConfig()
     rewrites: RewritesConfig = RewritesConfig()
     injections: InjectionsConfig = InjectionsConfig()
     groundings: GroundingsConfig = GroundingsConfig()
-    encoder: EncoderConfig = EncoderConfig()
+    encoder: Encoder = Field(
+        ENCODER,
+        description="the model that says which picture fits which description (needs the extra clip): its "
+        "architecture, as open_clip names it, and its weights, a name of open_clip's or a checkpoint file; empty "
+        "weights: there is no encoder",
+    )
     tools: ToolsConfig = ToolsConfig()
     live: LiveConfig = LiveConfig()
     difficulty: DifficultyConfig = DifficultyConfig()
@@ -816,9 +746,19 @@ class RunConfig(Section):
         "version of a name takes the place of the shipped prompt. Empty: none",
     )
     plugins: PluginsConfig = PluginsConfig()
-    budget: BudgetConfig = BudgetConfig()
+    budget: Annotated[dict[Budgeted, Price], _complete(Budgeted)] = Field(
+        dict.fromkeys(get_args(Budgeted), 0.0),
+        description="what one run may spend, 0 is no limit: money in the currency of prices, tokens in and out, and "
+        "gpu_hours, as models.*.serve.gpus counts them; what is recorded costs nothing",
+    )
     runtime: RuntimeConfig = RuntimeConfig()
-    replies: RepliesConfig = RepliesConfig()
+    replies: Annotated[str, AfterValidator(check_address)] = Field(
+        "",
+        description="where recorded replies are kept, which decides none: a PostgreSQL database, as "
+        "postgresql://user@host/database, for workers on several hosts. Its password is named by PGPASSWORD or "
+        "~/.pgpass, or the whole address by env:VARIABLE. Empty: SQLite in the workspace, for the processes of one "
+        "host",
+    )
 
     @property
     def target_values(self) -> dict[Dimension, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule
+from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute, read_relations
 from pipelines.graph.prose import generalise_clause, list_prose, mask_names
@@ -18,6 +18,7 @@ from pipelines.graph.query import Indexes, Query, Side, find_article, locate_nod
 from pipelines.graph.titles import asks_name
 from pipelines.ids import choose_weighted, digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
+from pipelines.splits import SplitRule
 from schemas.datasets import Certificate, Question, Rewrite, Split
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Role, Thresholds
 from schemas.tasks import HopView, OfferedFact, WriteQuestionInputs

@@ -25,6 +25,8 @@ from pipelines.services.traffic import Waiting
 from schemas.base import Failure, Rejection
 from schemas.reasons import SeedReason
 
+HUB_IN_DEGREE = 10_000
+"""Of OpenSearch-VL, appendix D.1: the top 0.03% of enwiki."""
 PREFIXES: Final = """\
 PREFIX wd: <http://www.wikidata.org/entity/>
 PREFIX wdt: <http://www.wikidata.org/prop/direct/>
@@ -177,7 +179,7 @@ async def _select_slice(
         return rows
     if divisible:
         return None
-    raise Unavailable(f"{sparql.identity}: {part} cannot be divided and has over {page_rows} rows; raise page_rows")
+    raise Unavailable(f"{sparql.identity}: {part} cannot be divided and has over {page_rows} rows")
 
 
 async def _select(sparql: Sparql, query: str, divisible: bool, sleep: Sleep) -> tuple[SparqlRow, ...]:
@@ -234,6 +236,12 @@ def join_candidates(
     ]
 
 
+class SeedGate(SeedsConfig):
+    """The settings of seeds that count for a corpus, with the in-degree above which an article is a hub."""
+
+    hub_in_degree: int = HUB_IN_DEGREE
+
+
 Mask = npt.NDArray[np.bool_]
 Rule = tuple[SeedReason, Mask, Callable[[int], str]]
 """A reason, the rows it refuses, and what to report of a row."""
@@ -245,7 +253,7 @@ JUDGED: Final = (
 """Columns of ``pages.parquet`` that the gate reads."""
 
 
-def judge_pages(gate: SeedsConfig, pages: pa.Table) -> Iterator[tuple[SeedReason | None, str]]:
+def judge_pages(gate: SeedGate, pages: pa.Table) -> Iterator[tuple[SeedReason | None, str]]:
     """Yield for each row the first reason to refuse it, with a detail, or None.
 
     ``opensearch-vl`` (its appendix D.1) wants an infobox, and incoming links between two bounds. ``vsearcher`` (its

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import names
-from pipelines.config.settings import PathsConfig, SplitRule
+from pipelines.config.settings import PathsConfig
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.kinds import list_hubs, list_kinds
 from pipelines.corpus.store import Corpus, Fact
@@ -60,7 +60,9 @@ from pipelines.graph.salience import (
     rate_places,
     read_lists,
 )
+from pipelines.graph.seeds import HUB_IN_DEGREE
 from pipelines.ids import digest_value
+from pipelines.splits import SplitRule
 from schemas.datasets import Split
 
 Words = npt.NDArray[np.uint64]
@@ -689,13 +691,13 @@ class WalkGraph:
         return {link.start: link for link in self.corpus.links(node)}
 
 
-def find_hub_threshold(in_degree: Nodes, hub_in_degree: int, hub_share: float, small: bool) -> int:
+def find_hub_threshold(in_degree: Nodes, hub_share: float, small: bool) -> int:
     """Return the in-degree above which an article is a hub.
 
-    The paper's 10,000 is the top 0.03% of enwiki; on a small corpus the share decides, and there is at least one hub.
+    On a small corpus the share decides, and there is at least one hub.
     """
     if not small or not len(in_degree):
-        return hub_in_degree
+        return HUB_IN_DEGREE
     hubs = max(1, round(len(in_degree) * hub_share))
     ordered = np.sort(in_degree)[::-1]
-    return min(hub_in_degree, int(ordered[min(hubs, len(ordered) - 1)]))
+    return min(HUB_IN_DEGREE, int(ordered[min(hubs, len(ordered) - 1)]))

@@ -31,19 +31,20 @@ from pipelines.checks.agreement import check_alternative
 from pipelines.checks.benchmarks import Benchmarks
 from pipelines.checks.endings import list_endings
 from pipelines.checks.examination import PathDemands, digest_word_lists
-from pipelines.checks.limits import Limits, bound_gold
+from pipelines.checks.limits import MAX_PER_ANSWER, Limits, bound_gold
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.quotas import Quotas
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.sets import Apart
 from pipelines.checks.standings import COVERED
 from pipelines.config.disclosure import digest_settings, disclose_settings
-from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SeedsConfig, SplitRule, ToolsConfig
+from pipelines.config.settings import LiveConfig, LiveTool, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import PAGE_WORDS, AnchorRules, InjectionRules
 from pipelines.graph.query import Indexes
+from pipelines.graph.seeds import SeedGate
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
@@ -53,7 +54,6 @@ from pipelines.run.models import (
     Roles,
     count_in_flight,
     make_file_fetch,
-    make_file_search,
     make_image_metadata,
     make_wikidata_source,
 )
@@ -73,6 +73,7 @@ from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.search import LiveSearch
 from pipelines.services.prompting import make_sampling
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
+from pipelines.splits import SplitRule
 from pipelines.stages.anchors import Anchors
 from pipelines.stages.articles import Articles
 from pipelines.stages.bridges import Bridges
@@ -114,7 +115,15 @@ NEWS_ANCHORS = 1
 LEAST_MARK = 3
 """Least mark, 1 to 5, for what a curious person would ask about a concept: the middle."""
 SMALL_CORPUS = 1_000_000
-"""Articles under which the gates of ``seeds.small_corpus`` count."""
+"""Articles under which gates are those of a small corpus."""
+SMALL_IN_DEGREE = 3
+"""Articles that must link to a seed in a small corpus: the 50 that are meant for 7 M articles leave almost none."""
+LIVE_URLS: Mapping[LiveTool, str] = {
+    "search": "https://google.serper.dev/search",
+    "reader": "https://r.jina.ai/",
+    "images": "https://vision.googleapis.com/v1/images:annotate",
+}
+"""The public addresses of the services behind the live tools."""
 NEAR_BITS = 4.0
 """Most bits in which perceptual hashes of one picture differ after scaling or saving it again."""
 NEAR_COSINE = 0.05
@@ -128,7 +137,7 @@ def has_clip() -> bool:
 
 def picks_clip(config: RunConfig) -> bool:
     """Say whether an encoder ranks pictures: where weights are named and the extra is installed."""
-    return bool(config.encoder.pretrained) and has_clip()
+    return bool(config.encoder["pretrained"]) and has_clip()
 
 
 @dataclass
@@ -153,7 +162,7 @@ class Seeing:
         """
         from pipelines.services.clients.encoder import OpenClipEncoder
 
-        self._model = OpenClipEncoder(self.config.encoder)
+        self._model = OpenClipEncoder(self.config.encoder["model"], self.config.encoder["pretrained"])
         return CachedEncoder(self._model, self.workspace.derived / "embeddings")
 
     @cached_property
@@ -240,12 +249,11 @@ class Seeing:
         config, roles, limit = self.config.commons, self.roles, LISTED
         epoch = self.roles.find_epoch("commons")
         metadata = make_image_metadata(self.config, roles.replies, epoch) if config.fetch else None
-        search = make_file_search(self.config, roles.replies, epoch) if config.search else None
         fetch = None
         if config.fetch:
             fetching = make_file_fetch(self.config, roles.replies.turns)
             fetch = RecordedFileFetch(fetching, roles.replies, epoch, pictures=roles.pictures)
-        return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
+        return CandidateLister(self.corpus, roles.pictures, limit, metadata, fetch)
 
     def make_chooser(self, lister: CandidateLister) -> PictureChooser:
         """Return the chooser of an anchor's picture; where pictures are fetched, it rates none by a search."""
@@ -324,7 +332,7 @@ def make_engine(name: str) -> Ocr:
 
 def make_text_search(config: LiveConfig, turns: "Turns | None" = None) -> TextSearch:
     """Return the text search; no request is sent before it is used."""
-    return LiveSearch(config.search, config.search_url, config.search_key_env, open_client(config, turns))
+    return LiveSearch(config.search, *_find_service(config, "search"), HttpClient(turns=turns))
 
 
 def make_reader(config: LiveConfig, contact: str, turns: "Turns | None" = None) -> PageReader:
@@ -335,25 +343,24 @@ def make_reader(config: LiveConfig, contact: str, turns: "Turns | None" = None) 
     """
     guard = Guard()
     if config.reader == "jina":
-        client = open_client(config, turns)
-        return JinaReader("jina", config.reader_url, config.reader_key_env, client, guard=guard)
-    return DirectReader(contact, open_client(config, turns), guard)
+        return JinaReader("jina", *_find_service(config, "reader"), HttpClient(turns=turns), guard=guard)
+    return DirectReader(contact, HttpClient(turns=turns), guard)
 
 
 def make_image_search(config: LiveConfig, pictures: PictureStore, turns: "Turns | None" = None) -> ImageSearch:
     """Return the search by picture, with thumbnails in the workspace's image store.
 
     Raises:
-        ConfigError: if the service takes addresses and ``picture_base`` names none.
+        ConfigError: if the service takes addresses and ``urls.pictures`` names none.
     """
-    service = (config.images, config.images_url, config.images_key_env, open_client(config, turns))
+    service = (config.images, *_find_service(config, "images"), HttpClient(turns=turns))
     guard = Guard()
-    return LiveImageSearch(*service, pictures=pictures, picture_base=config.picture_base, guard=guard)
+    return LiveImageSearch(*service, pictures=pictures, picture_base=config.urls.get("pictures", ""), guard=guard)
 
 
-def open_client(config: LiveConfig, turns: "Turns | None" = None) -> HttpClient:
-    """Return a client within the limits of the live tools, those of all processes that share turns."""
-    return HttpClient(config.rate, turns=turns)
+def _find_service(config: LiveConfig, tool: LiveTool) -> tuple[str, str]:
+    """Return the address of a service and the variable of its key."""
+    return config.urls.get(tool, LIVE_URLS[tool]), config.key_envs.get(tool, "")
 
 
 @dataclass
@@ -574,9 +581,7 @@ class Assembly:
     @cached_property
     def hub_in_degree(self) -> int:
         """In-degree above which an article is a hub."""
-        seeds = self.config.seeds
-        in_degree = self.corpus.graph.in_degree
-        return find_hub_threshold(in_degree, seeds.hub_in_degree, seeds.small_corpus.hub_share, self.small)
+        return find_hub_threshold(self.corpus.graph.in_degree, self.config.seeds.hub_share, self.small)
 
     @cached_property
     def ground(self) -> Indexes:
@@ -674,17 +679,17 @@ class Assembly:
         return Rollouts(self.make_agent(), *numbers, self.acting.make_cascade())
 
     @cached_property
-    def seed_gate(self) -> SeedsConfig:
+    def seed_gate(self) -> SeedGate:
         """The settings of seeds that count for this corpus."""
-        seeds, small = self.config.seeds, self.config.seeds.small_corpus
-        own = small.model_dump(exclude={"hub_share"}) if self.small else {}
-        return seeds.model_copy(update={"hub_in_degree": self.hub_in_degree, **own})
+        seeds = self.config.seeds
+        links = min(seeds.min_in_degree, SMALL_IN_DEGREE) if self.small else seeds.min_in_degree
+        return SeedGate(**seeds.model_dump() | {"hub_in_degree": self.hub_in_degree, "min_in_degree": links})
 
     def _build_seeds(self) -> AnyStage:
         seeds, gate = self.config.seeds, self.seed_gate
         source = (
             make_wikidata_source(self.config, self.corpus, self.roles.replies, self.roles.find_epoch("wikidata"))
-            if seeds.source == "sparql"
+            if seeds.endpoint
             else None
         )
         asked = self.config.commons.endpoint and gate.require_image
@@ -715,7 +720,7 @@ class Assembly:
         shares = {split: bound_gold(self.config.releases, split) for split in get_args(Split)}
         demands = PathDemands(limits, ANSWER_TOKENS, hub, shares)
         releases, used = self.config.releases, self.quotas.used if self.quotas else ()
-        kept = (releases.max_per_answer, releases.max_answer_share)
+        kept = (MAX_PER_ANSWER, releases.max_answer_share)
         return Paths(self.graph, self.config.seed, self.ground, demands, self._make_guide(), kept, used)
 
     def _make_guide(self) -> Guide | None:

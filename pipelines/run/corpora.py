@@ -103,9 +103,7 @@ def find_export(config: RunConfig, workspace: Workspace, reporter: Reporter) -> 
 
 
 def _make_fetcher(config: RunConfig, workspace: Workspace) -> NewsPictures:
-    live = config.live
-    client = HttpClient(live.rate)
-    return NewsPictures(workspace.news / "pictures", config.contact, client, Guard())
+    return NewsPictures(workspace.news / "pictures", config.contact, HttpClient(), Guard())
 
 
 def _list_addresses(source: Path) -> Iterator[str]:

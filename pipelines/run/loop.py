@@ -208,7 +208,7 @@ def run_request(
         for line in keep_run(workspace, request.named, config.recipe) if request.named else ():
             reporter.note(line)
         if request.fresh:
-            renew(workspace.replies, request.fresh, config.replies.address)
+            renew(workspace.replies, request.fresh, config.replies)
         warner, executor = Warner(reporter), executor or run_here
         reports, (releases, published, nothing), targets = _run_claimed(request, workspace, warner, executor, run)
     return RunDocument(

@@ -22,7 +22,7 @@ from pipelines.services.clients.commons import CommonsFiles, JoinedMetadata, Rec
 from pipelines.services.clients.recorded import Recorded, RecordedChat
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import SparqlEndpoint
-from pipelines.services.image_metadata import FileSearch, ImageMetadata
+from pipelines.services.image_metadata import ImageMetadata
 from pipelines.services.metering import Budget, make_price
 from pipelines.services.prompting import WORDED, RoleClient, load_prompt, make_sampling, speak
 from pipelines.services.protocols import ChatModel
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SPARQL_PAUSE, COMMONS_PAUSE = 1.0, 0.5
 """Seconds between two requests to a public service; only one is in flight."""
+PAGE_ROWS = 5_000
+"""A SPARQL query with more rows is divided: so many come well within a minute, at which the public service stops."""
 COMMONS_RATE = 10.0
 """Pictures a second: of 1280 pixels they stay within the 25 Mbit/s of Commons' robot policy."""
 CONNECTIONS = 2
@@ -75,11 +77,6 @@ def make_image_metadata(config: RunConfig, replies: ReplyStore, epoch: int = 0) 
     return RecordedCommons(JoinedMetadata(make_commons_api(config, replies.turns)), replies, epoch)
 
 
-def make_file_search(config: RunConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
-    """Return Commons' search for files, recorded."""
-    return RecordedCommons(make_commons_api(config, replies.turns), replies, epoch)
-
-
 def make_file_fetch(config: RunConfig, turns: "Turns | None" = None) -> CommonsFiles:
     """Return what fetches Commons' pictures, within its limits; they come from other servers than its API."""
     from pipelines.services.clients.commons import make_client
@@ -97,8 +94,8 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
     Raises:
         ConfigError: if no class or no contact is named.
     """
-    config = run.sparql
-    if not run.seeds.classes:
+    config = run.seeds
+    if not config.classes:
         raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
     if not run.contact:
         raise ConfigError("contact is empty; SPARQL services want one: --set contact=you@example.org")
@@ -106,8 +103,8 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
         config.endpoint, run.contact, 0.0 if is_own(config.endpoint) else SPARQL_PAUSE, turns=replies.turns
     )
     address = urlsplit(corpus.manifest.base_url)
-    site = config.site or f"{address.scheme}://{address.netloc}/"
-    return WikidataSource(Recorded(endpoint, replies, epoch), site, config.page_rows)
+    site = f"{address.scheme}://{address.netloc}/"
+    return WikidataSource(Recorded(endpoint, replies, epoch), site, PAGE_ROWS)
 
 
 def build_player(role: str, config: ModelConfig) -> ChatModel:
@@ -160,7 +157,7 @@ class Roles:
     @cached_property
     def replies(self) -> ReplyStore:
         """The workspace's recorded replies."""
-        return open_replies(self.workspace.replies, self.config.replies.address, self.run, self.budget)
+        return open_replies(self.workspace.replies, self.config.replies, self.run, self.budget)
 
     @cached_property
     def pictures(self) -> PictureStore:

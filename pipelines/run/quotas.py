@@ -13,7 +13,7 @@ from itertools import product
 import pyarrow.parquet as pq
 
 from pipelines.checks.quotas import Aim, Draw, Quotas, Stratum, find_aim, place_question
-from pipelines.config.settings import DIFFICULTIES, Dimension, RunConfig, TargetConfig
+from pipelines.config.settings import DIFFICULTIES, Dimension, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.caps import list_marks
@@ -50,16 +50,17 @@ def list_strata(config: RunConfig, corpus: Corpus) -> dict[Stratum, int]:
     domains = pq.read_table(corpus.table("pages"), columns=["domain"])["domain"].unique().to_pylist()
     values = {**config.target_values, "domain": tuple(sorted(filter(None, domains)))}
     wanted: dict[Stratum, int] = {}
+    targets = config.targets
     for split in SPLITS:
-        target: TargetConfig = getattr(config.targets, split)
-        every = [(split, *each) for each in product(*(values[dimension] for dimension in config.targets.by))]
-        for named, rows in target.named.items():
-            if (split, *named) not in every:
-                raise ConfigError(f"targets.{split}.strata {named}: this corpus has {', '.join(values['domain'])}")
-            wanted[split, *named] = rows
-        whole, rest = divmod(target.rows, len(every))
+        every = [(split, *each) for each in product(*(values[dimension] for dimension in targets.by))]
+        named = targets.name_strata(split)
+        for stratum, rows in named.items():
+            if (split, *stratum) not in every:
+                raise ConfigError(f"targets.strata.{split} {stratum}: this corpus has {', '.join(values['domain'])}")
+            wanted[split, *stratum] = rows
+        whole, rest = divmod(targets.rows[split], len(every))
         shares = (whole + (place < rest) for place in range(len(every)))
-        wanted |= {each: rows for each, rows in zip(every, shares, strict=True) if rows and not target.strata}
+        wanted |= {each: rows for each, rows in zip(every, shares, strict=True) if rows and not named}
     return wanted
 
 
@@ -239,9 +240,9 @@ class TargetPlan:
         budget = self.config.budget
         share = DRAWING_SHARE if any(stratum[0] == "sft" for stratum in self.wanted) else 1.0
         return (
-            (share * budget.money, spent.cost),
-            (share * budget.tokens, spent.tokens_in + spent.tokens_out),
-            (share * budget.gpu_hours, spent.gpu_seconds / 3600.0),
+            (share * budget.get("money", 0), spent.cost),
+            (share * budget.get("tokens", 0), spent.tokens_in + spent.tokens_out),
+            (share * budget.get("gpu_hours", 0), spent.gpu_seconds / 3600.0),
         )
 
 

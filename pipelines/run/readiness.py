@@ -140,7 +140,7 @@ def check_dump(config: RunConfig, dump: Path, last: str = "") -> Iterator[Findin
 def check_corpus(corpus: Corpus, gate: SeedsConfig, config: RunConfig, last: str = "") -> Iterator[Finding]:
     """Say what no article, or few, have that seeds and paths need."""
     articles = len(corpus.article_nodes())
-    if reaches(last, "seeds") and config.seeds.source == "corpus":
+    if reaches(last, "seeds") and not config.seeds.endpoint:
         for reason, count in _count_lacking(corpus, gate).items():
             if count and count >= (1 - FEW) * articles:
                 rest = f"{articles - count:,} are left" if articles > count else "and keeps none"

@@ -52,16 +52,6 @@ class ImageMetadata(Backend, Protocol):
         """
 
 
-class FileSearch(Backend, Protocol):
-    """A service that finds pictures by words."""
-
-    async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
-        """Return file names with spaces and their facts, best first, at most ``count`` or ``MOST_FILES``.
-
-        Words of the query are no operators. Raises as :meth:`ImageMetadata.describe_images`.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
     """A picture to be fetched: its name with spaces, and the address, width (pixels) and sha1 of the original."""

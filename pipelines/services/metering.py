@@ -4,11 +4,13 @@ The runner opens a meter and a rollout opens a stopwatch; each request adds to t
 run and refuses requests when a limit is reached.
 """
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import get_args
 
-from pipelines.config.settings import BudgetConfig, ModelConfig
+from pipelines.config.settings import Budgeted, ModelConfig
 from pipelines.errors import BudgetSpent
 from pipelines.services.traffic import follow_usage, holding
 from schemas.manifest import Usage
@@ -109,14 +111,14 @@ class Budget:
     ``spent`` is what this process has, ``elsewhere`` what the run's other processes have; the reply store keeps it so.
     """
 
-    limits: BudgetConfig = field(default_factory=BudgetConfig)
+    limits: Mapping[Budgeted, float] = field(default_factory=dict)
     spent: Usage = field(default_factory=Usage)
     elsewhere: Usage = field(default_factory=Usage)
 
     @property
     def is_limited(self) -> bool:
         """Whether there is any limit."""
-        return self.limits.money > 0 or self.limits.tokens > 0 or self.limits.gpu_hours > 0
+        return any(self.limits.values())
 
     def check(self) -> None:
         """Check that another request may be sent.
@@ -124,15 +126,16 @@ class Budget:
         Raises:
             BudgetSpent: naming each limit that is reached, with what was spent of it.
         """
-        spent, limits = self.spent + self.elsewhere, self.limits
+        spent = self.spent + self.elsewhere
+        money, most, most_hours = (self.limits.get(each, 0) for each in get_args(Budgeted))
         tokens, hours = spent.tokens_in + spent.tokens_out, spent.gpu_seconds / HOUR
         reached = []
-        if 0 < limits.money <= spent.cost:
-            reached.append(f"{spent.cost:.4g} of {limits.money:.4g} in money")
-        if 0 < limits.tokens <= tokens:
-            reached.append(f"{tokens:,} of {limits.tokens:,} tokens")
-        if 0 < limits.gpu_hours <= hours:
-            reached.append(f"{hours:.4g} of {limits.gpu_hours:.4g} GPU-hours")
+        if 0 < money <= spent.cost:
+            reached.append(f"{spent.cost:.4g} of {money:.4g} in money")
+        if 0 < most <= tokens:
+            reached.append(f"{tokens:,} of {most:,.0f} tokens")
+        if 0 < most_hours <= hours:
+            reached.append(f"{hours:.4g} of {most_hours:.4g} GPU-hours")
         if reached:
             raise BudgetSpent(", ".join(reached))
 

@@ -10,7 +10,6 @@ from pipelines.agent.pictures import Reader
 from pipelines.checks.leakage import check_names
 from pipelines.checks.traces import check_quote, quote_span
 from pipelines.checks.verdicts import PASSED, CheckResult, refuse
-from pipelines.config.settings import SplitRule
 from pipelines.corpus.articles import show_article
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed, Unavailable
@@ -18,6 +17,7 @@ from pipelines.ids import digest_value, make_record_id
 from pipelines.names import compile_phrase, fold_name
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
+from pipelines.splits import SplitRule
 from schemas.base import Record, Rejection
 from schemas.datasets import Anchor, Article, Picture
 from schemas.manifest import ModelEntry

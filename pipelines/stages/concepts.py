@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import find_lead_fault
-from pipelines.config.settings import SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.graph.seeds import JUDGED, judge_pages
+from pipelines.graph.seeds import JUDGED, SeedGate, judge_pages
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import ImageMetadata, look_up_images
 from pipelines.services.prompting import WithoutModels
+from pipelines.splits import SplitRule
 from schemas.base import Failure, Record, Rejection
 from schemas.corpus import CorpusImage
 from schemas.datasets import Seed
@@ -60,7 +60,7 @@ class Concepts(WithoutModels):
     """The stage: seeds out, with every concept drawn either kept or refused."""
 
     corpus: Corpus
-    gate: SeedsConfig
+    gate: SeedGate
     splits: SplitRule
     seed: int
     metadata: ImageMetadata | None = None
@@ -71,7 +71,7 @@ class Concepts(WithoutModels):
 
     def fingerprint(self) -> str:
         listed = digest_value(_read_text(Path(self.gate.concepts))) if self.gate.concepts else ""
-        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus", "concepts"})
+        gate = self.gate.model_dump(mode="json", exclude={"endpoint", "concepts", "hub_share"})
         asked = self.metadata.identity if self.metadata else ""
         return digest_value(["concepts", listed, DRAWS, gate, repr(self.splits), self.seed, asked])
 

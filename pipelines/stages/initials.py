@@ -24,7 +24,6 @@ from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_derivable
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
-from pipelines.config.settings import SplitRule
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import Attribute, read_askable
@@ -34,6 +33,7 @@ from pipelines.graph.query import Indexes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import list_writings
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
+from pipelines.splits import SplitRule
 from schemas.base import Record, Rejection
 from schemas.datasets import Question, Seed
 from schemas.manifest import ModelEntry

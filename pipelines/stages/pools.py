@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from pipelines.checks.leakage import check_answer
-from pipelines.config.settings import PoolConfig, SplitRule
+from pipelines.config.settings import PoolConfig
 from pipelines.corpus.layouts import (
     ForeignQuestion,
     PictureFolder,
@@ -26,6 +26,7 @@ from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.plugins import Plugin
 from pipelines.services.prompting import WithoutModels
+from pipelines.splits import SplitRule
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Grounding, Origin, Picture, Split
 from schemas.proofs import Answer

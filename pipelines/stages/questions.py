@@ -13,7 +13,6 @@ from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_derivable, check_single_value
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
-from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
 from pipelines.graph.caps import find_capped
@@ -23,6 +22,7 @@ from pipelines.graph.propositions import read_clause
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
+from pipelines.splits import SplitRule
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import find_lead_fault
 from pipelines.checks.quotas import Aim, Draw
-from pipelines.config.settings import SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import (
@@ -27,6 +26,7 @@ from pipelines.graph.seeds import (
     MIN_STATEMENTS,
     Drawing,
     SeedCandidate,
+    SeedGate,
     Slice,
     Span,
     draw_candidates,
@@ -37,6 +37,7 @@ from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import MOST_FILES, ImageMetadata, look_up_images
 from pipelines.services.prompting import WithoutModels
 from pipelines.services.protocols import Sparql
+from pipelines.splits import SplitRule
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Seed, Split
 from schemas.reasons import SeedReason
@@ -91,7 +92,7 @@ class Seeds(WithoutModels):
     """The stage: seeds out, with every candidate either kept or refused."""
 
     corpus: Corpus
-    gate: SeedsConfig
+    gate: SeedGate
     splits: SplitRule
     seed: int
     source: WikidataSource | None = None
@@ -113,7 +114,7 @@ class Seeds(WithoutModels):
     def fingerprint(self) -> str:
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
-        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus", "concepts"})
+        gate = self.gate.model_dump(mode="json", exclude={"endpoint", "concepts", "hub_share"})
         draws = [repr(self.draws), self.walks] if self.draws else []
         return digest_value([gate, repr(self.splits), self.seed, self.cut, asked, *draws])
 
@@ -181,7 +182,7 @@ class Seeds(WithoutModels):
         if not any(pc.any(pc.greater(count, 0)).as_py() for count in counts):
             raise ConfigError(
                 f"seeds.classes {', '.join(self.gate.classes)}: the corpus knows no classes; put Wikidata's JSON dump "
-                "beside the dump, or say --set seeds.source=sparql"
+                "beside the dump, or name seeds.endpoint"
             )
 
     def _judge(self, joined: Mapping[int, SeedCandidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:

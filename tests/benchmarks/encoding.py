@@ -16,20 +16,18 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.agent.picture_search import ClipIndex
-from pipelines.config.settings import EncoderConfig
 from pipelines.corpus.tables import map_array
 from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, open_for_model
 from pipelines.services.protocols import PictureFile
 from tests.benchmarks.measured import Measured, read_peak
 
-Precision = Literal["fp32", "bf16", "fp16"]
 SIDE = 512
 BYTES = 50_000
 PICTURES = 64
@@ -52,7 +50,6 @@ class Plan:
 
     device: str
     models: tuple[str, ...]
-    precisions: tuple[Precision, ...]
     batches: tuple[int, ...]
     rounds: int
 
@@ -66,8 +63,8 @@ def make_plan() -> Plan:
     import torch
 
     if torch.cuda.is_available():
-        return Plan("cuda", ("ViT-B-32", "ViT-L-14"), ("bf16", "fp32"), (*BATCHES, 256, 512), ROUNDS)
-    return Plan("cpu", ("ViT-B-32",), ("fp32", "bf16"), BATCHES, ROUNDS)
+        return Plan("cuda", ("ViT-B-32", "ViT-L-14"), (*BATCHES, 256, 512), ROUNDS)
+    return Plan("cpu", ("ViT-B-32",), BATCHES, ROUNDS)
 
 
 def draw_picture(seed: int) -> bytes:
@@ -141,12 +138,12 @@ def write_weights(folder: Path, name: str) -> Path:
     return path
 
 
-def time_bare(model: Any, batch: int, count: int, plan: Plan, dtype: Any) -> float:
+def time_bare(model: Any, batch: int, count: int, plan: Plan) -> float:
     """Return the bare model's pictures a second on tensors that are ready."""
     import torch
 
     side = model.visual.image_size
-    ready = torch.randn(batch, 3, *((side, side) if isinstance(side, int) else side)).to(plan.device, dtype)
+    ready = torch.randn(batch, 3, *((side, side) if isinstance(side, int) else side)).to(plan.device)
     with torch.inference_mode():
         model.encode_image(ready)
         _wait(plan)
@@ -171,41 +168,34 @@ def time_ours(encoder: OpenClipEncoder, pictures: Sequence[PictureFile]) -> floa
     return len(pictures) / (time.perf_counter() - started)
 
 
-def compare(
-    weights: Path, name: str, precision: Precision, batch: int, plan: Plan, pictures: Sequence[PictureFile]
-) -> tuple[float, float]:
+def compare(weights: Path, name: str, batch: int, plan: Plan, pictures: Sequence[PictureFile]) -> tuple[float, float]:
     """Return the bare model's and our pictures a second: medians of alternating rounds."""
     import open_clip
-    import torch
 
     count = plan.count(batch)
-    bare = open_clip.create_model(name, pretrained=str(weights), precision=precision, device=plan.device).eval()
-    dtype = open_clip.get_input_dtype(precision) or torch.float32
-    encoder = OpenClipEncoder(
-        EncoderConfig(model=name, pretrained=str(weights), device=plan.device, precision=precision, batch=batch)
-    )
+    bare = open_clip.create_model(name, pretrained=str(weights), device=plan.device).eval()
+    encoder = OpenClipEncoder(name, str(weights), device=plan.device, batch=batch)
     asked = repeat(pictures, 0, count)
     asyncio.run(encoder.encode_pictures(asked[:batch]))
     rates: dict[str, list[float]] = {"bare": [], "ours": []}
     for _ in range(plan.rounds):
-        rates["bare"].append(time_bare(bare, batch, count, plan, dtype))
+        rates["bare"].append(time_bare(bare, batch, count, plan))
         rates["ours"].append(time_ours(encoder, asked))
     encoder.close()
     return median(rates["bare"]), median(rates["ours"])
 
 
 def measure_rates(scratch: Path, plan: Plan, pictures: Sequence[PictureFile]) -> Iterator[Measured]:
-    """Lay the pipeline beside the bare model, by model, precision and batch."""
+    """Lay the pipeline beside the bare model, by model and batch."""
     for name in plan.models:
         weights = write_weights(scratch, name)
-        for precision in plan.precisions:
-            for batch in plan.batches:
-                bare, ours = compare(weights, name, precision, batch, plan, pictures)
-                what = f"{name} {precision} on {plan.device}, batch {batch}"
-                yield Measured(f"{what}: bare", f"{bare:,.1f} pictures/s")
-                yield Measured(f"{what}: ours, from files", f"{ours:,.1f} pictures/s")
-                budget = f"{SHARE}" if batch == MAIN else ""
-                yield Measured(f"{what}: ours as a share of bare", f"{ours / bare:.2f}", budget)
+        for batch in plan.batches:
+            bare, ours = compare(weights, name, batch, plan, pictures)
+            what = f"{name} on {plan.device}, batch {batch}"
+            yield Measured(f"{what}: bare", f"{bare:,.1f} pictures/s")
+            yield Measured(f"{what}: ours, from files", f"{ours:,.1f} pictures/s")
+            budget = f"{SHARE}" if batch == MAIN else ""
+            yield Measured(f"{what}: ours as a share of bare", f"{ours / bare:.2f}", budget)
         weights.unlink()
 
 
@@ -226,7 +216,7 @@ def measure_decoding(pictures: Sequence[PictureFile]) -> Measured:
 def encode_many(scratch: Path, count: int) -> dict[str, float]:
     """Encode so many pictures in this process, chunk by chunk as an index does; return seconds and peak megabytes."""
     paths = sorted((scratch / "pictures").iterdir())
-    encoder = OpenClipEncoder(EncoderConfig(model=str(scratch / "tiny-7.json"), pretrained=str(scratch / "tiny-7.pt")))
+    encoder = OpenClipEncoder(str(scratch / "tiny-7.json"), str(scratch / "tiny-7.pt"))
     kept = CachedEncoder(Unlike(encoder), scratch / f"embeddings-{count}")
 
     async def encode() -> None:

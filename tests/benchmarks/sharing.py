@@ -18,7 +18,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import BudgetConfig, ModelConfig
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import BudgetSpent
 from pipelines.run import models
 from pipelines.run.models import make_file_fetch
@@ -101,7 +101,7 @@ async def fetch_all(order: Order, store: ReplyStore) -> None:
 
 def obey(order: Order) -> None:
     """Do what an order says, as a worker of a run."""
-    budget = Budget(BudgetConfig(tokens=order.tokens))
+    budget = Budget({"tokens": order.tokens})
     with closing(open_replies(Path(order.folder), order.store, "bench/run", budget)) as store:
         asyncio.run(ask_all(order, store, budget) if order.what == "chat" else fetch_all(order, store))
 

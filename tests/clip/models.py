@@ -12,7 +12,6 @@ from typing import Any
 import open_clip
 import torch
 
-from pipelines.config.settings import EncoderConfig
 from pipelines.services.clients.encoder import OpenClipEncoder
 from pipelines.services.protocols import PictureFile
 
@@ -77,8 +76,8 @@ def write_tiny_model(folder: Path, seed: int = 7, **sizes: int) -> Written:
 
 
 def make_encoder(model: Path | str, pretrained: Path | str, **settings: Any) -> OpenClipEncoder:
-    """Return our encoder; settings as in the section ``encoder``."""
-    return OpenClipEncoder(EncoderConfig(model=str(model), pretrained=str(pretrained), **settings))
+    """Return our encoder; settings are its device and its batch."""
+    return OpenClipEncoder(str(model), str(pretrained), **settings)
 
 
 def name_picture(path: Path) -> PictureFile:

@@ -38,7 +38,6 @@ SETTINGS = {
     "resize_mode": "shortest",
     "fill_color": 0,
 }
-NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 SHAPES = [(640, 480), (480, 641), (224, 224), (100, 73), (1000, 130), (31, 900), (1, 6000), (6000, 1), (1, 1)]
 
 
@@ -155,7 +154,7 @@ def test_a_file_with_other_bytes_than_its_name_says_is_not_encoded_under_that_na
 
 
 def test_identity_is_of_what_decides_an_embedding_and_of_nothing_else(tiny, encoder, tmp_path):
-    same = make_encoder(tiny.config, tiny.weights, device="auto", batch=3)
+    same = make_encoder(tiny.config, tiny.weights, batch=3)
     assert same.identity == encoder.identity
     moved = tmp_path / "moved.pt"
     moved.write_bytes(tiny.weights.read_bytes())
@@ -189,8 +188,6 @@ def test_the_file_beside_weights_on_the_hub_brings_its_preprocessing(tiny, encod
         ({"model": "nowhere.json"}, "No such file"),
         ({"pretrained": "laion2b_s34b_b79"}, "laion2b_s34b_b79k"),
         ({"model": "ViT-L-14"}, "ViT-L-14-quickgelu"),
-        pytest.param({"device": "cuda:3"}, "0 GPUs", marks=NO_GPU),
-        pytest.param({"precision": "fp16"}, "not on a processor", marks=NO_GPU),
     ],
 )
 def test_settings_of_no_model_are_refused_with_those_like_them(pictures, settings, said):

@@ -62,7 +62,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             "tools.image_search=clip",
             f"encoder.model={written.config}",
             f"encoder.pretrained={written.weights}",
-            "encoder.device=cpu",
         ),
     )
     made.run()
@@ -72,8 +71,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def assemblies(run: Run) -> Iterator[list[Assembly]]:
     space = Workspace(run.root)
-    # Another batch, so that what other tests left open is not shared.
-    config = make_config(read_recipe("demo"), [*run.settings, "encoder.batch=8"])
+    config = make_config(read_recipe("demo"), run.settings)
     opened = [Assembly(config, space, Corpus.open(space.corpora / space.read_latest()["corpus"])) for _ in range(2)]
     yield opened
     for each in opened:

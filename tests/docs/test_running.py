@@ -112,7 +112,7 @@ def test_the_real_run(downloaded, demo):
         api = ["--set", f"commons.api=http://127.0.0.1:{commons.port}/w/api.php"]
         # A sample, targets and a review of a size that a small world has.
         downloaded.replaced["100"] = "10"
-        few = [f"targets.{split}.rows={rows}" for split, rows in (("sft", 2), ("rl", 1), ("eval", 0))]
+        few = [f"targets.rows.{split}={rows}" for split, rows in (("sft", 2), ("rl", 1), ("eval", 0))]
         small = [*api, "--set", "models=scripted", *(word for setting in few for word in ("--set", setting))]
         downloaded.more = {"doctor": api, "plan": small, "run": small}
         assert run_page(DOCS / "real-run.md", downloaded)

@@ -253,9 +253,9 @@ def run_world(*settings: str, until: str = "releases") -> Command:
 
 RUN_DUMP = ("run", "--recipe", "demo", "--set", f"corpus.dump={{folder}}/{DUMP}", "--until", "corpus", "--json")
 RUN_WORLD = run_world(until="corpus")
-DRAWN = ("source=sparql", "classes=['Q5', 'Q12280']", "rule=vsearcher", "require_image=false")
-ENDPOINT = "endpoint='{sparql}', contact='x@example.org', site='https://en.wikipedia.org/', pause=0, backoff=0.01"
-RUN_SPARQL = make_run(*(f"seeds.{setting}" for setting in DRAWN), f"sparql={{{ENDPOINT}}}", until="seeds")
+DRAWN = ( "classes=['Q5', 'Q12280']", "rule=vsearcher", "require_image=false",
+         "endpoint={sparql}")  # fmt: skip
+RUN_SPARQL = make_run("contact=x@example.org", *(f"seeds.{setting}" for setting in DRAWN), until="seeds")
 UNUSABLE = "had no usable reply"
 SAYS_OK = "says `chat ok`"
 

@@ -10,7 +10,7 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 from pipelines.run.executors import make_executor
 
-ADDRESS, REPLIES = "runtime.address=10.0.0.1:6379", "replies.address=postgresql://synth@10.0.0.1/synth"
+ADDRESS, REPLIES = "runtime.address=10.0.0.1:6379", "replies=postgresql://synth@10.0.0.1/synth"
 URL = "models.writer.base_url=http://127.0.0.1:8000/v1"
 
 
@@ -25,7 +25,7 @@ def test_without_an_address_it_is_said_how_to_start_a_cluster() -> None:
 
 
 def test_replies_in_a_file_of_one_host_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"replies.address is empty.*PostgreSQL database that every host reaches"):
+    with pytest.raises(ConfigError, match=r"replies is empty.*PostgreSQL database that every host reaches"):
         make_pool(ADDRESS)
 
 

@@ -136,9 +136,9 @@ def set_up(server, teacher):
     """Return the settings of a run whose every service is on loopback; no page is, for those nobody may open."""
     place = f"http://127.0.0.1:{server.port}"
     return (
-        *("tools.family=live", "contact=ada@example.org", "live.reader=jina", "live.rate=1000"),
-        *(f"live.{tool}_url={place}/{tool}" for tool in ("search", "reader", "images")),
-        *(f"live.{tool}_key_env={tool.upper()}_KEY" for tool in ("search", "reader", "images")),
+        *("tools.family=live", "contact=ada@example.org", "live.reader=jina"),
+        *(f"live.urls.{tool}={place}/{tool}" for tool in ("search", "reader", "images")),
+        *(f"live.key_envs.{tool}={tool.upper()}_KEY" for tool in ("search", "reader", "images")),
         *("models.teacher.adapter=openai", "models.teacher.name=teacher", f"models.teacher.base_url={teacher}"),
         "rollouts.attempts=2",
     )

@@ -36,7 +36,7 @@ def test_what_is_no_key_stays(text):
 
 
 @pytest.mark.parametrize("key", [*KEYS, *BARE])
-@pytest.mark.parametrize("place", ["models.solver.api_key_env", "live.search_key_env"])
+@pytest.mark.parametrize("place", ["models.solver.api_key_env", "live.key_envs.search"])
 def test_a_key_in_the_place_of_a_variables_name_is_refused_and_never_echoed(key, place):
     with pytest.raises(ConfigError, match="looks like a key itself") as refused:
         make_config(read_recipe("demo"), [f"{place}={key}"])
@@ -72,8 +72,8 @@ def test_a_plugin_is_told_the_variable_of_a_secret_and_never_the_secret(told, al
     ],
 )
 def test_a_password_in_the_address_of_a_database_is_refused_and_never_echoed(address):
-    with pytest.raises(ConfigError, match=r"replies\.address: .*password") as refused:
-        make_config(read_recipe("demo"), [f"replies.address={address}"])
+    with pytest.raises(ConfigError, match=r"replies: .*password") as refused:
+        make_config(read_recipe("demo"), [f"replies={address}"])
     assert "hu" not in str(refused.value)
 
 

@@ -425,7 +425,7 @@ SMALL = PoolSize(300, {"paths": 80, "injection": 170}, passes=2)
 LAST = "groundings"
 METHODS = ("paths", "injection")
 SETTINGS = (
-    "seeds.small_corpus.min_in_degree=1", "paths.per_seed=2", "rewrites.min_alone_first=2", "rewrites.min_alone=2",
+    "seeds.min_in_degree=1", "paths.per_seed=2", "rewrites.min_alone_first=2", "rewrites.min_alone=2",
     "groundings.min_answers=2", "releases.max_gold_share=1.0",
     "injections.rounds=[1, 2, 3]", "injections.weights=[0.4, 0.4, 0.2]",
     "questions.max_answer_share=0.5", "runtime.workers=1",

@@ -245,7 +245,7 @@ class Ordeal:
 
 def name_store(cluster: Cluster) -> tuple[str, ...]:
     """Return the setting of a database of its own."""
-    return (f"replies.address={cluster.postgres.make_address('10.77.0.1')}",)
+    return (f"replies={cluster.postgres.make_address('10.77.0.1')}",)
 
 
 def prepare(cluster: Cluster) -> Ordeal:

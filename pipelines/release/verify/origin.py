@@ -14,12 +14,7 @@ from pipelines.checks.sets import list_edges, name_anchor, name_answer_node
 from pipelines.config.disclosure import Told, digest_settings, disclose_settings, read_sections
 from pipelines.config.loading import list_recipes, parse_config, read_recipe
 from pipelines.config.settings import (
-    ReleasesConfig,
     RunConfig,
-    SplitRule,
-    SplitsConfig,
-    ToolsConfig,
-    TrajectoriesConfig,
 )
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
@@ -32,6 +27,7 @@ from pipelines.release.reviewed import REVIEWS
 from pipelines.release.rows import ProofRow, shorten
 from pipelines.release.verify.replaying import SPLITS
 from pipelines.release.verify.reports import Problem
+from pipelines.splits import SplitRule
 
 SHARD = re.compile(r"(?:data|proofs)/(?P<split>[a-z]+)-(?P<number>\d{5})-of-(?P<of>\d{5})\.parquet")
 THRESHOLDS: Mapping[str, str] = {
@@ -62,13 +58,8 @@ def read_settings(manifest: ReleaseManifest) -> tuple[ReleaseManifest, list[Prob
     """
     try:
         sections = read_sections(manifest.told)
-        for name, model in (
-            ("splits", SplitsConfig),
-            ("tools", ToolsConfig),
-            ("trajectories", TrajectoriesConfig),
-            ("releases", ReleasesConfig),
-        ):
-            model.model_validate(sections.get(name, {}), strict=False)
+        read = {name: sections.get(name, {}) for name in ("splits", "tools", "trajectories", "releases")}
+        RunConfig.model_validate({"recipe": manifest.recipe, **read}, strict=False)
         find_dialect(str(manifest.told.get("rollouts.dialect", "synth")))
     except (ValueError, TypeError, AttributeError, ConfigError) as error:
         problem = Problem(MANIFEST, f"settings: they cannot be read: {shorten(str(error))}")
@@ -258,7 +249,7 @@ def find_placement_problems(manifest: ReleaseManifest, proofs: Iterable[ProofRow
     shares, seed = read_sections(manifest.told).get("splits"), manifest.told.get("seed")
     if not isinstance(shares, dict) or not isinstance(seed, int):
         return
-    rule = SplitRule(SplitsConfig.model_validate(shares, strict=False), seed)
+    rule = SplitRule(shares, seed)
     for row in proofs:
         allowed = SPLITS.get((manifest.dataset, row.split))
         if allowed is None:

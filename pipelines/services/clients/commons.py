@@ -1,4 +1,4 @@
-"""Wikimedia Commons or another MediaWiki: what it says of files, its search for files, and the files themselves.
+"""Wikimedia Commons or another MediaWiki: what it says of files, and the files themselves.
 
 Requests keep to the service's rules. The API gets one at a time with a pause after each, at most 50 titles in one and
 ``maxlag``; pictures come over two connections; all carry a User-Agent with a contact and wait as long as they are asked
@@ -138,26 +138,12 @@ class CommonsApi(CommonsClient):
             facts |= {title: self.read(page) for title, page in pages.items()}
         return {file: facts[title] if title else None for file, title in titles.items()}
 
-    async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
-        """Return pictures for some words by CirrusSearch, as :class:`FileSearch` says."""
-        words = plain_query(query)
-        if not words or count < 1:
-            return ()
-        form = {"generator": "search", "gsrsearch": f"{words} filetype:bitmap", "gsrnamespace": "6"}
-        pages = await self.list_pages(form | {"gsrlimit": str(min(count, MOST_FILES))})
-        try:
-            ranked = sorted(pages.values(), key=lambda page: int(page["index"]))
-        except _MALFORMED as error:
-            raise self.refuse(error) from error
-        found = ((normalise_file(page["title"].partition(":")[2]), self.read(page)) for page in ranked)
-        return tuple((file, facts) for file, facts in found if facts is not None)[:count]
-
-    async def list_pages(self, form: Mapping[str, str], titles: Sequence[str] = ()) -> dict[str, Page]:
+    async def list_pages(self, form: Mapping[str, str], titles: Sequence[str]) -> dict[str, Page]:
         """Return pages with what is known of their files, over continuations.
 
         Args:
             form: parameters that select the files.
-            titles: that must be in the reply; if empty, whatever is found.
+            titles: that must be in the reply.
 
         Raises:
             Unavailable: if files are left out; others as :meth:`ask`.
@@ -170,7 +156,7 @@ class CommonsApi(CommonsClient):
             reply = await self.ask({**_IMAGEINFO, **form, **further})
             try:
                 further = merge_reply(reply, known, renamed)
-                found = {title: known.get(_follow(title, renamed)) for title in titles or known}
+                found = {title: known.get(_follow(title, renamed)) for title in titles}
                 is_last = not any(key.startswith("ii") for key in further)
                 before, missing = missing, [title for title, page in found.items() if not _is_answered(page, is_last)]
             except _MALFORMED as error:
@@ -196,7 +182,7 @@ class CommonsApi(CommonsClient):
         return Unavailable(f"{self.url}: unexpected reply ({error!r}); expected imageinfo")
 
     async def ask(self, form: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return a whole reply; without a ``query`` if a search finds nothing.
+        """Return a whole reply.
 
         Raises:
             Unavailable: if there was none after all tries, or the service refuses the client.
@@ -208,7 +194,7 @@ class CommonsApi(CommonsClient):
         request = HttpRequest(self.url, "POST", headers, body=urlencode(form).encode())
 
         async def attempt() -> Mapping[str, Any]:
-            return _read_reply(self.url, await self.client.send(request), "generator" in form)
+            return _read_reply(self.url, await self.client.send(request))
 
         try:
             return await self.client.retry(self.url, attempt)
@@ -224,7 +210,7 @@ def make_title(file: str) -> str | None:
     return None if any(char in _NO_TITLE or not char.isprintable() for char in name) else f"File:{name}"
 
 
-def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, Any]:
+def _read_reply(url: str, reply: HttpReply) -> Mapping[str, Any]:
     check_refusal(url, reply)
     if 300 <= reply.status < 400:
         raise ConfigError(f"{url} has moved to {reply.headers.get('location', '?')[:200]!r}; set that address")
@@ -234,8 +220,7 @@ def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, 
         read = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
         raise NoReply(f"expected JSON, got {reply.body[:60]!r}") from error
-    nothing: object = {} if may_be_empty and isinstance(read, dict) and read.get("batchcomplete") is True else None
-    if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query", nothing)), dict):
+    if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query")), dict):
         raise NoReply(f"expected a result, got {reply.body[:60]!r}")
     if "error" not in read:
         return read
@@ -362,21 +347,6 @@ def strip_html(source: str) -> str:
     return " ".join(text.split())[:_MAX_TEXT].rstrip()
 
 
-_MAX_QUERY = 250
-"""Characters; the service refuses queries of more than 300."""
-_WORD = re.compile(r"\w+(?:['’.-]\w+)*")
-
-
-def plain_query(query: str) -> str:
-    """Return the words of a query without search operators, at most 250 characters."""
-    words = ""
-    for match in _WORD.finditer(query[: 4 * _MAX_QUERY]):
-        if len(words) + len(match.group()) >= _MAX_QUERY:
-            break
-        words += f" {match.group()}" if words else match.group()
-    return words
-
-
 COMMONS_FILES_VERSION = 1
 WIDTH = 1280
 """Width of what is fetched, pixels, one of Commons' sizes; a smaller original is fetched as it is."""
@@ -490,7 +460,7 @@ def _check_content(address: str, data: bytes, sha1: str) -> None:
 
 
 class RecordedCommons(Recorded):
-    """A service that knows pictures, whose reply about each file and to each search is recorded, also an empty one."""
+    """A service that knows pictures, whose reply about each file is recorded, also an empty one."""
 
     __slots__ = ()
 
@@ -507,15 +477,6 @@ class RecordedCommons(Recorded):
 
         wanted = list(dict.fromkeys(files))
         return dict(zip(wanted, await asyncio.gather(*map(describe, wanted)), strict=True))
-
-    async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
-        """Return the recorded pictures or search."""
-
-        async def ask() -> object:
-            return [[file, asdict(facts)] for file, facts in await self.service.search_files(query, count)]
-
-        found = await self.recall(["search_files", query, count], ask)
-        return tuple((file, ImageFacts(**facts)) for file, facts in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.config.settings import EncoderConfig
 from pipelines.errors import ConfigError, CorruptInput, Damaged, RecordFailed, Unavailable
 from pipelines.files import explain_os_error
 from pipelines.ids import digest_file, digest_value
@@ -41,6 +40,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 Rows = NDArray[np.float32]
 """Embeddings of unit length, of shape (n, d); one embedding has shape (d,)."""
+BATCH = 64
+"""Pictures encoded together: a processor is busy with less, and a GPU of 8 GB holds so many for the largest models."""
+PRECISION = "fp32"
+"""Of the weights and the arithmetic: every device has it, and a margin between pictures is smaller than others err."""
 VERSION = 1
 PREPROCESSING_VERSION = 2
 """Part of an encoder's identity, raised when the pixels change. 2: open_clip's own ``preprocess_val``."""
@@ -118,14 +121,6 @@ def _clean_tag(tag: str) -> str:
     return tag.lower().replace("-", "_")
 
 
-def _check_device(device: str, precision: str) -> None:
-    kind, _, number = device.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (":" in device and not (kind == "cuda" and number.isdecimal())):
-        raise ConfigError(f"encoder.device {device!r}: allowed are auto, cpu, cuda and cuda:N")
-    if kind == "cpu" and precision == "fp16":
-        raise ConfigError("encoder.precision fp16: not on a processor; use bf16 or fp32")
-
-
 def open_for_model(data: bytes, wanted: int) -> Image.Image:
     """Return a picture as displayed, a JPEG at a reduced scale whose shorter side is ``wanted`` pixels or more."""
     header = read_header(data)
@@ -155,26 +150,18 @@ class ClipModel:
     """A loaded model. Several threads may open pictures, one may encode.
 
     Raises:
-        ConfigError: if the machine lacks the device, there is no such tag, or the architecture cannot be built.
+        ConfigError: if there is no such tag, or the architecture cannot be built.
         CorruptInput: if the weights are damaged or of another architecture.
         Unavailable: if weights cannot be fetched.
     """
 
-    def __init__(self, architecture: Architecture, settings: EncoderConfig) -> None:
-        import open_clip
+    def __init__(self, architecture: Architecture, pretrained: str, device: str) -> None:
         import torch
         from open_clip.transform import PreprocessCfg, image_transform_v2
 
-        self._name = f"{architecture.name}/{Path(settings.pretrained).name}"
-        self._precision = settings.precision
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        device = ("cuda" if count else "cpu") if settings.device == "auto" else settings.device
-        if device != "cpu" and int(device.partition(":")[2] or 0) >= count:
-            raise ConfigError(f"encoder.device {settings.device}: torch finds {count} GPUs; use auto or cpu")
-        _check_device(device, settings.precision)
-        self._device = torch.device(device)
-        self._type = open_clip.get_input_dtype(settings.precision) or torch.float32
-        self._model, self._tokenize = self._build(architecture, *_find_weights(architecture, settings.pretrained))
+        self._name = f"{architecture.name}/{Path(pretrained).name}"
+        self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._model, self._tokenize = self._build(architecture, *_find_weights(architecture, pretrained))
         preprocessing = self._model.visual.preprocess_cfg
         try:
             wanted = PreprocessCfg(**preprocessing)
@@ -198,7 +185,7 @@ class ClipModel:
                 model = open_clip.create_model(
                     path.stem,
                     pretrained=str(weights),
-                    precision=self._precision,
+                    precision=PRECISION,
                     device=self._device,
                     force_preprocess_cfg=preprocessing,
                     require_pretrained=True,
@@ -232,7 +219,7 @@ class ClipModel:
         """
         import torch
 
-        return self._encode(self._model.encode_image, torch.stack(list(pixels)).to(self._device, self._type))
+        return self._encode(self._model.encode_image, torch.stack(list(pixels)).to(self._device))
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         """Return the embeddings of texts; errors as above."""
@@ -245,10 +232,10 @@ class ClipModel:
             with torch.inference_mode():
                 rows: Rows = torch.nn.functional.normalize(encode(batch).float(), dim=-1).cpu().numpy()
         except torch.OutOfMemoryError as error:
-            said = f"encoder {self._name}: not enough memory for {len(batch)} at once; lower encoder.batch"
+            said = f"encoder {self._name}: not enough memory for {len(batch)} at once"
             raise ConfigError(said) from error
         if not np.isfinite(rows).all():
-            raise ConfigError(f"encoder {self._name}: embeddings are not finite in {self._precision}; use another")
+            raise ConfigError(f"encoder {self._name}: embeddings are not finite in {PRECISION}; use another model")
         return rows
 
 
@@ -284,14 +271,14 @@ class OpenClipEncoder:
     batch; :class:`CachedEncoder` keeps the first ones.
 
     Raises:
-        ConfigError: if the extra is not installed, or the settings name no such architecture, file or device.
+        ConfigError: if the extra is not installed, or the settings name no such architecture or file.
     """
 
-    def __init__(self, settings: EncoderConfig) -> None:
-        _check_device(settings.device, settings.precision)
-        find_checkpoint(settings.pretrained)
-        self._settings = settings
-        self._architecture = read_architecture(settings.model)
+    def __init__(self, model: str, pretrained: str, device: str = "", batch: int = BATCH) -> None:
+        """Prepare an encoder on a device as torch names it; empty is a GPU where there is one."""
+        find_checkpoint(pretrained)
+        self._pretrained, self._device, self._batch = pretrained, device, batch
+        self._architecture = read_architecture(model)
         self._worker = ThreadPoolExecutor(1, "encode")
         self._decoders = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "decode")
         self._loading: Future[ClipModel] | None = None
@@ -300,20 +287,19 @@ class OpenClipEncoder:
     @property
     def name(self) -> str:
         """Architecture and weights, such as ``ViT-L-14-quickgelu/openai``."""
-        return f"{self._architecture.name}/{Path(self._settings.pretrained).name}"
+        return f"{self._architecture.name}/{Path(self._pretrained).name}"
 
     @cached_property
     def identity(self) -> str:
         """Architecture, weights, precision and preprocessing; neither device nor batch."""
-        path = find_checkpoint(self._settings.pretrained)
+        path = find_checkpoint(self._pretrained)
         try:
-            tag = f"{self._architecture.name}:{_clean_tag(self._settings.pretrained)}"
+            tag = f"{self._architecture.name}:{_clean_tag(self._pretrained)}"
             weights = tag if path is None else digest_file(path)
         except OSError as error:
             raise ConfigError(f"encoder.pretrained {path}: {error.strerror}") from error
-        precision = self._settings.precision
         digest = self._architecture.digest[:16]
-        return f"open-clip@{VERSION}:{digest}:{weights}:{precision}:preprocessing@{PREPROCESSING_VERSION}"
+        return f"open-clip@{VERSION}:{digest}:{weights}:{PRECISION}:preprocessing@{PREPROCESSING_VERSION}"
 
     async def encode_pictures(self, pictures: Sequence[PictureFile]) -> Rows:
         """Return one row of unit length a picture, of shape (n, d), in the order given.
@@ -341,7 +327,7 @@ class OpenClipEncoder:
         """Run a request in the worker thread; the first one loads the model, and all get the error of loading it."""
         self._check_open()
         if self._loading is None:
-            self._loading = self._worker.submit(ClipModel, self._architecture, self._settings)
+            self._loading = self._worker.submit(ClipModel, self._architecture, self._pretrained, self._device)
         loading = self._loading
         return await asyncio.wrap_future(self._worker.submit(lambda: encode(loading.result())))
 
@@ -350,7 +336,7 @@ class OpenClipEncoder:
             raise Unavailable(f"encoder {self.name}: it was closed")
 
     def _cut(self, items: Sequence[_T]) -> list[Sequence[_T]]:
-        return [items[start : start + self._settings.batch] for start in range(0, len(items), self._settings.batch)]
+        return [items[start : start + self._batch] for start in range(0, len(items), self._batch)]
 
     def _encode_pictures(self, model: ClipModel, pictures: Sequence[PictureFile]) -> Rows:
         """Encode batch after batch while the next one is decoded."""

@@ -44,6 +44,8 @@ ERROR_BYTES: Final = 1 << 18
 """Bytes of an error's body that are read; some servers quote the request before their error code."""
 LONGEST_WAIT: Final = 60.0
 """Default longest pause in seconds that a request waits at a service's wish."""
+RATE = 5.0
+"""Requests a second to each host: slow for a service, and polite to a site whose pages are read."""
 _CONNECT_SECONDS = 20.0
 _IDLE_SECONDS = 4.0
 """Shorter than vLLM's 5 s: a request on a connection that the server is closing is lost."""
@@ -440,7 +442,7 @@ class HttpClient:
         turns: where the processes of a run agree on whose turn it is at each host.
     """
 
-    rate: float = 5.0
+    rate: float = RATE
     concurrency: int = 16
     tries: int = 4
     timeout: float = 60.0

@@ -71,7 +71,7 @@ class LiveImageSearch(Service):
         guard: which addresses of thumbnails may be fetched.
     """
 
-    setting: str = "live.images_url"
+    setting: str = "live.urls.images"
     pictures: PictureStore = field(repr=False)
     picture_base: str = ""
     guard: Guard = field(default_factory=Guard, repr=False)
@@ -80,7 +80,7 @@ class LiveImageSearch(Service):
     def __post_init__(self) -> None:
         if self.protocol == "serpapi" and not self.picture_base:
             raise ConfigError(
-                "live.picture_base is empty: serpapi takes addresses alone; say where the workspace's images/ folder "
+                "live.urls.pictures is empty: serpapi takes addresses alone; say where the workspace's images/ folder "
                 'is published, or images = "google-vision"'
             )
         client = replace(self.client, timeout=min(_SECONDS, self.client.timeout), guard=self.guard)

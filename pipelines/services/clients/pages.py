@@ -238,7 +238,7 @@ class ServerError(NoReply):
 class JinaReader(Service):
     """Reads pages by a reader service: ``GET <url>/<address of the page>`` returns JSON; only tests set the guard."""
 
-    setting: str = "live.reader_url"
+    setting: str = "live.urls.reader"
     guard: Guard = field(default_factory=Guard, repr=False)
 
     @property

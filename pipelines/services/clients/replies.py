@@ -315,13 +315,13 @@ def resolve_address(address: str) -> URL:
     """
     told, name = address, address.removeprefix("env:")
     if name != address and not (told := os.environ.get(name, "")):
-        raise ConfigError(f"replies.address: the environment variable {name} is not set")
+        raise ConfigError(f"replies: the environment variable {name} is not set")
     with suppress(ArgumentError, ValueError):
         url = make_url(told)
         if url.get_backend_name() in ("postgresql", "postgres"):
             return url
     raise ConfigError(
-        "replies.address is no address of a PostgreSQL database; expected postgresql://user@host/database, with %40 "
+        "replies is no address of a PostgreSQL database; expected postgresql://user@host/database, with %40 "
         "for an @ in a password"
     )
 
@@ -342,7 +342,7 @@ def explain(error: DBAPIError | sqlite3.Error, name: str) -> SynthError:
             return StoreBusy(said)
         return Unavailable(f"{said}; free space, then run again")
     if any(refusal in said for refusal in REFUSALS) or getattr(cause, "sqlstate", None) == "42501":
-        return ConfigError(f"{said}; replies.address needs a user who may make and change its tables")
+        return ConfigError(f"{said}; replies needs a user who may make and change its tables")
     if not isinstance(error, OperationalError):
         raise error
     return StoreBusy(f"{said}; see that it runs, then run again")
@@ -387,7 +387,7 @@ def open_ledger(folder: Path, address: str = "") -> Ledger:
     except OSError as error:
         raise explain_os_error(error, f"reply store in {folder}") from error
     except ModuleNotFoundError as error:
-        raise ConfigError(f"replies.address: {error}: pip install 'synth[postgres]'") from error
+        raise ConfigError(f"replies: {error}: pip install 'synth[postgres]'") from error
 
 
 Outcome = bool | str | ServiceError | None
@@ -654,7 +654,7 @@ def open_replies(folder: Path, address: str = "", run: str = "", budget: Budget 
     if bool(before) != bool(address) and (before or (folder / FILE).is_file()):
         raise ConfigError(
             f"the workspace's replies are in {before or folder / FILE}, and another store has none of them: all would "
-            f"be paid again; set replies.address to that place, or remove {folder / (ADDRESS if before else FILE)} to "
+            f"be paid again; set replies to that place, or remove {folder / (ADDRESS if before else FILE)} to "
             "begin a new store"
         )
     if address != before:

@@ -118,7 +118,7 @@ class Service:
         if status >= 500 or status in _THEIR_FAULT:
             return NoReply(quoted)
         if status in (401, 403) or (status == 400 and any(words in folded for words in _NO_KEY)):
-            variable = self.key_env or f"no variable; name one as {self.setting.replace('_url', '_key_env')}"
+            variable = self.key_env or f"no variable; name one as {self.setting.replace('urls', 'key_envs')}"
             return ConfigError(f"{self.place}: rejects the key of {variable} ({quoted})")
         if 300 <= status < 400:
             to = self.redact(reply.headers.get("Location", "?").encode("utf-8", "replace"))[:200]
@@ -181,7 +181,7 @@ class LiveSearch(Service):
     Serper takes ``POST {"q", "num"}`` with ``X-API-KEY``; SerpApi takes ``GET ?engine=google&q=&num=&api_key=``.
     """
 
-    setting: str = "live.search_url"
+    setting: str = "live.urls.search"
 
     @property
     def identity(self) -> str:

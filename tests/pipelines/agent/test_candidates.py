@@ -71,23 +71,17 @@ def make_facts(**changes) -> ImageFacts:
 
 @dataclass
 class Service:
-    """Commons as a test tells it: what it says of files, what it finds, what it hands out."""
+    """Commons as a test tells it: what it says of files, what it hands out."""
 
     facts: dict = field(default_factory=dict)
-    results: tuple = ()
     files: dict = field(default_factory=dict)
     described: list = field(default_factory=list)
-    searched: list = field(default_factory=list)
     fetched: list = field(default_factory=list)
     identity: str = "service:1"
 
     async def describe_images(self, files):
         self.described.append(list(files))
         return {file: self.facts.get(file) for file in files}
-
-    async def search_files(self, query, count):
-        self.searched.append((query, count))
-        return self.results
 
     async def fetch_file(self, file):
         self.fetched.append(file)
@@ -195,14 +189,3 @@ def test_nothing_is_fetched_that_could_not_be_used(corpus, pictures, changes, re
     candidates = fetch_all(corpus, pictures, metadata=service, fetch=service)
     assert name_dropped(candidates)["Remote.png"] == reason
     assert service.fetched == []
-
-
-def test_a_search_fills_what_the_article_leaves_open(corpus, pictures):
-    results = (("Lead.png", make_facts()), ("Found.png", make_facts()), ("Nc.png", make_facts(licence="CC BY-NC 2.0")))
-    service = Service(results=results, files={"Found.png": draw(60)})
-    candidates = fetch_all(corpus, pictures, limit=8, metadata=service, search=service, fetch=service)
-    assert service.searched == [("Kelm (bridge)", 24)]
-    assert name_found(candidates)[-1] == ("Found.png", "search")
-    assert len(candidates.found) == 4
-    assert name_dropped(candidates)["Nc.png"] == "picture-not-free"
-    assert service.described == [["Remote.png", "Nowhere.png", "Gone.png"]]

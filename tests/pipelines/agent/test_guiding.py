@@ -7,13 +7,14 @@ from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import Claim, PathDemands
 from pipelines.checks.proofs import find_problems
 from pipelines.checks.readings import compare_reading, list_offers
-from pipelines.config.settings import PathsConfig, RewritesConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import PathsConfig, RewritesConfig
 from pipelines.graph.facts import RelationIndex
 from pipelines.graph.query import Indexes
 from pipelines.graph.relations import find_relation
 from pipelines.graph.walks import WalkGraph, WalkRules
 from pipelines.ids import make_record_id
 from pipelines.services.prompting import RoleClient, load_prompt
+from pipelines.splits import SplitRule
 from pipelines.stages.paths import Paths
 from pipelines.stages.questions import Questions
 from pipelines.stages.rewrites import Rewrites
@@ -79,7 +80,7 @@ GOOD = mark(4, 4, 4, 4)
 
 def make_guide(ground, stated=state, chosen=choose_all, marks=GOOD, **changes):
     settings = PathsConfig(hops=(2,), weights=(1.0,), guide="model", **({"walks": 3} | changes))
-    rules = WalkRules(settings, 1000, 6, SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7))
+    rules = WalkRules(settings, 1000, 6, SplitRule({"sft": 1.0}, seed=7))
     graph = WalkGraph(ground.corpus, rules, RelationIndex(ground.corpus))
     asked = (("extract_relations", stated), ("choose_steps", chosen), ("judge_path", marks))
     return Guide(ground, graph, *(make_asking(prompt, reply) for prompt, reply in asked))

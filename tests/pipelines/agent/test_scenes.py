@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from pipelines.agent.scenes import THOUSANDTHS, SceneMaker, count_columns, plan_box
 from pipelines.agent.tools import cut_picture, place_box
-from pipelines.config.settings import EnhancementsConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import EnhancementsConfig
 from pipelines.pictures import PictureStore, compute_phash, measure_distance, read_header
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ImageHit
+from pipelines.splits import SHARES, SplitRule
 from pipelines.stages.enhancements import Enhancements
 from schemas.datasets import Difficulty
 from tests.pipelines.agent.test_pictures import DATA
@@ -83,7 +84,7 @@ def make_composer(folder, corpus):
 
     def set_in_scene(always=None, licence="CC BY 4.0"):
         shown = picture.model_copy(update={"licence": licence})
-        search, splits = Seeing(picture.phash, always), SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), 7)
+        search, splits = Seeing(picture.phash, always), SplitRule({"sft": 1.0}, 7)
         maker = SceneMaker(corpus, PictureStore(folder), search, splits, 1.0, 7)
         return asyncio.run(maker.compose(record, shown)), picture
 
@@ -124,7 +125,7 @@ def locate(tmp_path, corpus, reply, made, picture):
     question = make_question(large)
     record = Difficulty(**{name: getattr(question, name) for name in Difficulty.model_fields})
     locator = RoleClient(FakeModel(lambda inputs: reply), load_prompt("locate_object"))
-    splits = SplitRule(SplitsConfig(), 7)
+    splits = SplitRule(SHARES, 7)
     maker = SceneMaker(corpus, store, Seeing(picture.phash), splits, 1.0, 7, locator)
     stage = Enhancements(store, Seeing(picture.phash), None, {}, EnhancementsConfig(share=0.0), 7, scenes=maker)
     (row,) = asyncio.run(stage(record))

@@ -62,7 +62,7 @@ def test_guessing_the_commonest_answer_of_what_news_ask_for_is_limited(monkeypat
     rows += [make_news(n, f"A {n}", f"B {n}", "mayor") for n in range(14, 16)]
     signatures = [make_signature(row) for row in rows]
     assert {each.asked for each in signatures} == {"mayor"}
-    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, max_answer_share=0.5, max_per_answer=9))
+    limits = Limits(ReleasesConfig(max_skeleton_share=1.0, max_answer_share=0.5), per_answer=9)
     refused = refuse_over_limits(signatures, (), limits)
     assert {each.reason for each in refused.values()} == {"answer-over-used"}
     assert len(refused) == 2

@@ -327,19 +327,19 @@ def test_live_services_are_asked_once_and_a_missing_key_is_named(look, monkeypat
     with run_live_server(reply) as server:
         place = f"http://127.0.0.1:{server.port}"
         found = look(
-            "tools.family=live", f"live.search_url={place}/search", "live.search_key_env=SEARCH_KEY",
-            "live.reader=jina", f"live.reader_url={place}/reader", "live.images=serpapi",
-            "live.images_key_env=IMAGES_KEY",
+            "tools.family=live", f"live.urls.search={place}/search", "live.key_envs.search=SEARCH_KEY",
+            "live.reader=jina", f"live.urls.reader={place}/reader", "live.images=serpapi",
+            "live.key_envs.images=IMAGES_KEY",
         )  # fmt: skip
         assert [asked.path.split("/")[1] for asked in server.asked] == ["search", "reader"]
-    states = {what: found[what].state for what in ("live search", "live reader", "live images", "live.picture_base")}
+    states = {what: found[what].state for what in ("live search", "live reader", "live images", "live.urls.pictures")}
     assert list(states.values()) == ["ok", "ok", "error", "error"]
     assert "IMAGES_KEY" in found["live images"].said
     with run_live_server(lambda asked: say({"message": f"{asked.headers}"}, 403)) as server:
         found = look(
             "tools.family=live",
-            f"live.search_url=http://127.0.0.1:{server.port}/search",
-            "live.search_key_env=SEARCH_KEY",
+            f"live.urls.search=http://127.0.0.1:{server.port}/search",
+            "live.key_envs.search=SEARCH_KEY",
         )
     assert (found["live search"].state, "s3cret" in found["live search"].said) == ("error", False)
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import networkx as nx
 import pytest
 
-from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.proofs import (
     EXPANSIONS,
@@ -20,12 +20,13 @@ from pipelines.graph.proofs import (
     view_proof,
 )
 from pipelines.graph.query import answer_query
+from pipelines.splits import SplitRule
 from schemas.datasets import Question
 from schemas.proofs import Proof
 from tests.pipelines.stages.chain_wiki import TITLES, build_chain_wiki
 from tests.toy import box, build_toy_corpus
 
-ALL_SFT = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7)
+ALL_SFT = SplitRule({"sft": 1.0}, seed=7)
 RULES = InjectionRules(
     InjectionsConfig(rounds=(1, 3, 5), weights=(0.4, 0.3, 0.3), tries=10),
     RewritesConfig(min_alone_first=5, min_alone=2),

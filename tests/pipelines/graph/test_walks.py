@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import PathsConfig
 from pipelines.graph.facts import read_askable
 from pipelines.graph.walks import (
     CLOSED,
@@ -31,9 +31,10 @@ from pipelines.graph.walks import (
 )
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
+from pipelines.splits import SplitRule
 from schemas.datasets import Difficulty, ReleaseEntry
 
-ALL = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=0)
+ALL = SplitRule({"sft": 1.0}, seed=0)
 
 
 def draw(seed=1):
@@ -249,7 +250,7 @@ def test_marks_say_what_a_search_over_all_walks_finds(edges, ends, flags, steps)
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 6])
 def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_tokens):
-    splits, flags = SplitRule(SplitsConfig(sft=0.5, rl=0.3, eval=0.2), seed=3), read_flags(demo_corpus, 60)
+    splits, flags = SplitRule({"sft": 0.5, "rl": 0.3, "eval": 0.2}, seed=3), read_flags(demo_corpus, 60)
     wanted = []
     for node in demo_corpus.article_nodes():
         own = splits.place("entity", demo_corpus.page(node).title)

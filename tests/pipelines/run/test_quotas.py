@@ -34,7 +34,7 @@ from tests.chaos.driving import ROOT, digest_outputs, make_environment, make_run
 from tests.conftest import SETTINGS
 
 TARGETS = ("seeds.limit=0", "runtime.shard_rows=16", 'targets.by=["hops"]')
-WANTED = ("targets.sft.rows=6", 'targets.rl.strata={"2"=2, "3"=1}')
+WANTED = ("targets.rows.sft=6", 'targets.strata.rl={"2"=2, "3"=1}')
 
 
 def configure(world: Path, *settings: str):
@@ -134,7 +134,7 @@ def test_a_plan_of_a_run_that_has_not_begun_shows_what_is_wanted(demo, tmp_path)
 @pytest.mark.slow
 def test_what_the_world_has_not_is_said_before_a_model_is_asked(demo, tmp_path):
     root = copy_corpus(demo.root, tmp_path / "workspace")
-    config = configure(demo.world, 'targets.by=["hops"]', 'targets.rl.strata={"4"=500}', "targets.rounds=1")
+    config = configure(demo.world, 'targets.by=["hops"]', 'targets.strata.rl={"4"=500}', "targets.rounds=1")
     document = run_recipe(config, root, "selections", ())
     assert any("rl: 4: cannot be filled: 500 rows wanted" in text for text in document.warnings)
     (row,) = document.targets
@@ -144,7 +144,7 @@ def test_what_the_world_has_not_is_said_before_a_model_is_asked(demo, tmp_path):
 @pytest.mark.slow
 def test_a_domain_that_the_corpus_has_not_is_refused(demo, tmp_path):
     root = copy_corpus(demo.root, tmp_path / "workspace")
-    config = configure(demo.world, 'targets.by=["domain"]', 'targets.rl.strata={"Weather"=5}')
+    config = configure(demo.world, 'targets.by=["domain"]', 'targets.strata.rl={"Weather"=5}')
     with pytest.raises(ConfigError, match=r"Weather.*this corpus has .*Person"):
         run_recipe(config, root, "", ())
 
@@ -167,19 +167,19 @@ def test_a_further_round_changes_no_seed_of_the_rounds_before(demo, demo_corpus)
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (["targets.rl.rows=5", 'targets.rl.strata={"2"=2}'], "targets.rl: say rows or strata"),
-        (['targets.by=["hops"]', 'targets.rl.strata={"5"=2}'], "hops '5'; there are: 2, 3, 4"),
+        (["targets.rows.rl=5", 'targets.strata.rl={"2"=2}'], "targets of rl: say rows or strata"),
+        (['targets.by=["hops"]', 'targets.strata.rl={"5"=2}'], "hops '5'; there are: 2, 3, 4"),
         (
-            ['targets.by=["hops", "answer_type"]', 'targets.rl.strata={"2"=2}'],
+            ['targets.by=["hops", "answer_type"]', 'targets.strata.rl={"2"=2}'],
             "expected 2 values, as hops, answer_type",
         ),
-        (['targets.by=["hops", "hops"]', "targets.rl={rows=2}"], "name each dimension once"),
-        (["targets.eval={rows=2}", "splits={sft=0.5, rl=0.5, eval=0.0}"], "targets.eval: splits"),
-        (["targets.sft={rows=2}", "rollouts.splits=[]"], "rollouts.splits leaves sft out"),
-        (["targets.sft={rows=2}", "method=concepts"], "targets are for methods paths and injection"),
-        (["targets.rl={rows=2}", 'pools=[{name="other", path="other.json"}]'], "leave out ..pools.. or targets"),
-        (['targets.by=["hops"]', "targets.rl={rows=2}", "method=injection"], "targets.by hops: method injection"),
-        (['targets.by=["difficulty"]', 'targets.rl.strata={"hard"=2}'], "there are: never, seldom, often"),
+        (['targets.by=["hops", "hops"]', "targets.rows.rl=2"], "name each dimension once"),
+        (["targets.rows.eval=2", "splits={sft=0.5, rl=0.5, eval=0.0}"], "targets of eval: splits"),
+        (["targets.rows.sft=2", "rollouts.splits=[]"], "rollouts.splits leaves sft out"),
+        (["targets.rows.sft=2", "method=concepts"], "targets are for methods paths and injection"),
+        (["targets.rows.rl=2", 'pools=[{name="other", path="other.json"}]'], "leave out ..pools.. or targets"),
+        (['targets.by=["hops"]', "targets.rows.rl=2", "method=injection"], "targets.by hops: method injection"),
+        (['targets.by=["difficulty"]', 'targets.strata.rl={"hard"=2}'], "there are: never, seldom, often"),
     ],
 )
 def test_targets_that_no_run_can_meet_are_refused_at_once(settings, told):
@@ -260,7 +260,7 @@ def test_a_run_killed_in_its_second_round_ends_with_the_same_bytes_and_pays_noth
 def decide(kept: int, drawn: int, *settings: str, spent: Usage | None = None):
     """Return what a second round draws where the first drew so many seeds and kept so many questions, and why not."""
     config = make_config(
-        read_recipe("demo"), ["corpus.world=nowhere", "targets.rl={rows=20}", "seeds.limit=0", *settings]
+        read_recipe("demo"), ["corpus.world=nowhere", "targets.rows.rl=20", "seeds.limit=0", *settings]
     )
     plan, aim = TargetPlan(config, {("rl",): 20}), Aim("rl")
     quotas = replace(plan.begin(), draws=((Draw(aim, drawn),),))
@@ -303,7 +303,7 @@ STRATA = [("rl", domain) for domain in "abcdefghijkl"]
     ],
 )
 def test_a_first_round_with_a_limit_finds_out_what_a_seed_takes_and_draws_all_that_the_limit_leaves(settings, seeds):
-    given = ["corpus.world=nowhere", "targets.rl={rows=500}", 'targets.by=["domain"]', "seeds.limit=0", *settings]
+    given = ["corpus.world=nowhere", "targets.rows.rl=500", 'targets.by=["domain"]', "seeds.limit=0", *settings]
     config = make_config(read_recipe("demo"), given)
     draws = TargetPlan(config, dict.fromkeys(STRATA, 500)).begin().draws[0]
     assert sum(draw.seeds for draw in draws) == seeds

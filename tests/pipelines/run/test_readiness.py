@@ -57,7 +57,7 @@ def run_other(capsys: Capture, workspace: Path, dump: Path, *more: object, **set
     chosen = {
         "groundings.ocr": [],
         "groundings.min_answers": 0,
-        "seeds.small_corpus.require_image": "false",
+        "seeds.require_image": "false",
         "corpus.dump": dump,
     } | settings
     given = list_settings([f"{key}={value}" for key, value in chosen.items()])
@@ -115,7 +115,7 @@ def test_a_run_is_warned_of_what_its_own_stages_lack_and_no_more(
 
 
 def test_seeds_that_all_lack_a_picture_say_what_to_do(other_workspace: Path, other_dump: Path, capsys: Capture) -> None:
-    needed = {"seeds.small_corpus.require_image": "true"}
+    needed = {"seeds.require_image": "true"}
     (said,) = run_other(capsys, other_workspace, other_dump, "--until", "seeds", **needed).document["warnings"]
     assert said.startswith("seeds: refused all ")
     assert "of them as no-image: Lay pictures" in said
@@ -187,7 +187,7 @@ def make_italian(number: int, title: str, class_number: int, label: str = "") ->
 @pytest.fixture
 def call(capsys: Capture, tmp_path: Path):
     def run(command: str, dump: Path, *more: object, **settings: object):
-        chosen = {"corpus.dump": dump, "seeds.small_corpus.require_image": "false"} | settings
+        chosen = {"corpus.dump": dump, "seeds.require_image": "false"} | settings
         given = list_settings([f"{key}={value}" for key, value in chosen.items()])
         return call_here(capsys, command, "--recipe", "opensearch-vl", "--workspace", tmp_path / "w", *given, *more)
 
@@ -238,7 +238,7 @@ def test_wikidata_gives_types_in_another_language(call, tmp_path):
     entities = [make_italian(number, title, CLASSES.get(title.split()[0], 1)) for number, title in numbered]
     entities.append(make_italian(728937, "Linea ferroviaria", 1, label="linea ferroviaria"))
     write_dump(path.parent / "wikidata-20260101-all.json.gz", [render_line(entity) for entity in entities])
-    outcome = call("run", path, "--until", "seeds", **{"seeds.small_corpus.min_in_degree": 1})
+    outcome = call("run", path, "--until", "seeds", **{"seeds.min_in_degree": 1})
     assert outcome.code == 0, outcome.err
     (folder,) = (tmp_path / "w" / "corpus").glob("itwiki-*")
     pages = pq.read_table(Corpus.open(folder).table("pages"), columns=["title", "type", "domain", "is_disambiguation"])

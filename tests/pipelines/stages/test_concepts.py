@@ -4,16 +4,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError
+from pipelines.graph.seeds import SeedGate
+from pipelines.splits import SplitRule
 from pipelines.stages import concepts
 from pipelines.stages.concepts import Concepts, read_list
 from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
 from tests.toy import box, build_toy_corpus
 
-GATE = SeedsConfig(min_in_degree=0, hub_in_degree=3, require_infobox=False, require_image=False)
-SPLITS = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7)
+GATE = SeedGate(min_in_degree=0, hub_in_degree=3, require_infobox=False, require_image=False)
+SPLITS = SplitRule({"sft": 1.0}, seed=7)
 PAGES = {
     "Kelm Bridge": box("bridge", "The '''Kelm Bridge''' is a bridge.", "location = [[Ostrel]]"),
     "Ostrel": box("settlement", "'''Ostrel''' is a town.", "settlement_type = Town"),

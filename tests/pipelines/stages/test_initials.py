@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
+from pipelines.splits import SplitRule
 from pipelines.stages.initials import Initials
 from schemas.base import Rejection
 from schemas.datasets import Seed
@@ -17,8 +17,8 @@ from tests.pipelines.stages.players import TrustingReader, make_asking, read_req
 from tests.toy import box, build_toy_corpus
 
 LIMITS = UNCOUNTED.model_copy(update={"volatile": False})
-ALL_SFT = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7)
-NONE_SFT = SplitRule(SplitsConfig(sft=0.0, rl=1.0, eval=0.0), seed=7)
+ALL_SFT = SplitRule({"sft": 1.0}, seed=7)
+NONE_SFT = SplitRule({"rl": 1.0}, seed=7)
 ASKED = "On what date was Edda Marn born?"
 
 
@@ -101,7 +101,7 @@ def test_the_model_is_offered_facts_and_the_beginning_of_the_page_and_no_more(wi
 def test_only_answers_of_the_seeds_split_are_offered(wiki):
     splits = next(
         rule
-        for rule in (SplitRule(SplitsConfig(sft=0.5, rl=0.5, eval=0.0), seed=seed) for seed in itertools.count())
+        for rule in (SplitRule({"sft": 0.5, "rl": 0.5}, seed=seed) for seed in itertools.count())
         if rule.place("answer", "date:1871-04-02") == "sft"
         and len(set(map(lambda k: rule.place("answer", k), KEYS))) == 2
     )

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from pipelines.agent.naming import ConceptAsker
-from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.graph.query import Indexes
+from pipelines.splits import SplitRule
 from pipelines.stages.initials import Initials
 from schemas.base import Rejection
 from schemas.datasets import Seed
@@ -16,7 +16,7 @@ from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import TrustingReader, make_asking
 
 LIMITS = UNCOUNTED.model_copy(update={"volatile": False, "alone_first": 1, "alone": 1})
-ALL_SFT = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7)
+ALL_SFT = SplitRule({"sft": 1.0}, seed=7)
 ASKED = "Who is the person in the image?"
 
 

@@ -6,9 +6,10 @@ import pytest
 from pipelines.agent.injecting import Askings
 from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
-from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.graph.proofs import AnchorRules, InjectionRules
 from pipelines.graph.query import Indexes
+from pipelines.splits import SplitRule
 from pipelines.stages.injections import Injections
 from schemas.base import Rejection
 from schemas.tasks import (
@@ -24,7 +25,7 @@ from tests.pipelines.stages.test_initials import ask, make_seed
 from tests.pipelines.stages.test_initials import make_stage as make_initials
 from tests.toy import box
 
-ALL_SFT = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7)
+ALL_SFT = SplitRule({"sft": 1.0}, seed=7)
 ANCHORS = AnchorRules(ALL_SFT, GroundingsConfig(require_image=False))
 RULES = InjectionRules(
     InjectionsConfig(rounds=(1,), weights=(1.0,), tries=4),
@@ -247,7 +248,7 @@ def test_a_question_from_which_no_chain_is_long_enough_is_refused_with_what_clos
 
 
 def test_the_anchor_is_of_the_questions_split_and_has_a_picture_where_one_is_needed(wiki):
-    refused = inject(wiki, anchors=replace(ANCHORS, splits=SplitRule(SplitsConfig(sft=0.0, rl=0.0, eval=1.0), seed=7)))
+    refused = inject(wiki, anchors=replace(ANCHORS, splits=SplitRule({"eval": 1.0}, seed=7)))
     assert (refused.reason, "other-split 1" in refused.detail) == ("no-injection", True)
     refused = inject(wiki, anchors=replace(ANCHORS, settings=GroundingsConfig()))
     assert (refused.reason, "no-image 1" in refused.detail) == ("no-injection", True)

@@ -5,10 +5,11 @@ import json
 
 import pytest
 
-from pipelines.config.settings import NewsConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import NewsConfig
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
 from pipelines.run.reviewing import read_decisions
+from pipelines.splits import SHARES, SplitRule
 from pipelines.stages.anchors import Anchors
 from pipelines.stages.articles import Articles
 from pipelines.stages.bridges import Bridges
@@ -29,7 +30,7 @@ from tests.pipelines.stages.news_wiki import (
 )
 from tests.pipelines.stages.players import make_asking
 
-SPLITS = SplitRule(SplitsConfig(), 7)
+SPLITS = SplitRule(SHARES, 7)
 NONE = "none"
 
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 import pytest
 
 from pipelines.checks.examination import PathDemands
-from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import PathsConfig
 from pipelines.graph.facts import RelationIndex
 from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules
+from pipelines.splits import SplitRule
 from pipelines.stages.paths import Paths
 from schemas.base import Rejection
 from schemas.datasets import Path, Seed
@@ -63,9 +64,7 @@ def round_trip(tmp_path_factory) -> Paths:
         "Mira Tolland": box("architect", "'''Mira Tolland''' was an architect.", "works = [[Kelm Bridge]]"),
     }
     corpus = build_toy_corpus(tmp_path_factory.mktemp("round"), pages, {})
-    rules = WalkRules(
-        PathsConfig(hops=(2,), weights=(1.0,)), 100, 6, SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=0)
-    )
+    rules = WalkRules(PathsConfig(hops=(2,), weights=(1.0,)), 100, 6, SplitRule({"sft": 1.0}, seed=0))
     return Paths(WalkGraph(corpus, rules, RelationIndex(corpus)), seed=1, ground=Indexes(corpus))
 
 
@@ -120,7 +119,7 @@ def beside(tmp_path_factory) -> Paths:
         "Ostrel": box("town", "'''Ostrel''' is a town.", "established_date = 2 April 1880"),
     }
     corpus = build_toy_corpus(tmp_path_factory.mktemp("beside"), pages, {})
-    splits = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=0)
+    splits = SplitRule({"sft": 1.0}, seed=0)
     rules = WalkRules(PathsConfig(hops=(2,), weights=(1.0,)), 100, 6, splits)
     ground = Indexes(corpus)
     return Paths(WalkGraph(corpus, rules, ground.relations), seed=1, ground=ground)

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import PoolConfig, SplitRule, SplitsConfig
+from pipelines.config.settings import PoolConfig
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import NO_PROOF
 from pipelines.pictures import PictureStore
 from pipelines.run.corpora import digest_input
 from pipelines.run.workspace import Workspace
+from pipelines.splits import SHARES, SplitRule
 from pipelines.stages.mixtures import Mixtures, WalkedMixtures, find_quotas, list_unmet
 from pipelines.stages.pools import Pools, check_files
 from schemas.base import Rejection
@@ -39,7 +40,7 @@ def make_pools(tmp_path, rows, **changes) -> Pools:
               "source": "https://pool.example/", "split": "sft"}  # fmt: skip
     pool = PoolConfig(**(values | changes))
     digest = partial(digest_input, workspace=Workspace(tmp_path / "workspace"))
-    return Pools((pool,), PictureStore(tmp_path / "store"), SplitRule(SplitsConfig(), 7), 6, digest)
+    return Pools((pool,), PictureStore(tmp_path / "store"), SplitRule(SHARES, 7), 6, digest)
 
 
 def ask(**changes) -> dict:

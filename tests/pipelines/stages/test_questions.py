@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
 from pipelines.ids import canonical_json
+from pipelines.splits import SHARES, SplitRule
 from pipelines.stages.questions import Questions
 from schemas.base import Rejection
 from schemas.datasets import Path, Question
@@ -28,9 +28,7 @@ def ask(names, relation):
 @pytest.fixture
 def stage(demo_corpus) -> Questions:
     asking = make_asking("write_question", lambda inputs: QuestionReply(question=word(inputs)))
-    return Questions(
-        Indexes(demo_corpus), asking, TrustingReader(), None, UNCOUNTED, 6, SplitRule(SplitsConfig(), seed=7)
-    )
+    return Questions(Indexes(demo_corpus), asking, TrustingReader(), None, UNCOUNTED, 6, SplitRule(SHARES, seed=7))
 
 
 @pytest.fixture(scope="module")

@@ -92,7 +92,7 @@ def test_with_target_sizes_the_question_that_came_first_is_kept_and_rows_come_by
     first = make_question(0, pictures[0])
     questions = [first, *(make_question(number, pictures[number], answer=first.answer) for number in (1, 2))]
     quotas = Quotas((), (), {("sft",): 3}, {("sft",): 3})
-    stage = Releases(Limits(ReleasesConfig(max_per_answer=1, max_answer_share=1.0), quotas=quotas))
+    stage = Releases(Limits(ReleasesConfig(max_answer_share=1.0), quotas=quotas, per_answer=1))
     rows = list(stage([questions[::-1], []]))
     assert rejections(rows) == {question.record_id: "answer-over-used" for question in questions[:2]}
     assert [row.record_id for row in rows[:2]] == [question.record_id for question in questions[:2]]
@@ -127,7 +127,7 @@ def test_both_shares_hold_of_what_is_kept(rows, free, share):
 
 def test_every_limit_is_part_of_the_key():
     changed = [
-        Releases(Limits(ReleasesConfig(max_per_answer=2))),
+        Releases(Limits(per_answer=2)),
         Releases(Limits(ReleasesConfig(max_skeleton_share=0.2))),
         Releases(Limits(ReleasesConfig(search_free=(0.0, 0.2)))),
         Releases(),
@@ -160,8 +160,8 @@ def store(folder, data):
 
 
 def refuse_copies(folder, *questions):
-    settings = ReleasesConfig(max_skeleton_share=1.0, max_per_answer=99)
-    return rejections(Releases(Limits(settings), PictureStore(folder))([questions, []]))
+    settings = ReleasesConfig(max_skeleton_share=1.0)
+    return rejections(Releases(Limits(settings, per_answer=99), PictureStore(folder))([questions, []]))
 
 
 COPIES = ("crop 3 % at each side", "mirror", "mirror, white frame of 5 %", "rotation 5 degrees, black corners")

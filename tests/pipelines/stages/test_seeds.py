@@ -7,18 +7,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
 from pipelines.corpus.tables import PAGES
 from pipelines.errors import ConfigError
+from pipelines.graph.seeds import SeedGate
 from pipelines.services.image_metadata import ImageFacts
+from pipelines.splits import SplitRule
 from pipelines.stages.seeds import Seeds
 from schemas.base import Rejection
 from schemas.corpus import CorpusImage, Page
 from schemas.datasets import Seed
 
-GATE = SeedsConfig(min_in_degree=3, hub_in_degree=50)
-RARE = SeedsConfig(rule="vsearcher")
-SPLITS = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
+GATE = SeedGate(min_in_degree=3, hub_in_degree=50)
+RARE = SeedGate(rule="vsearcher")
+SPLITS = SplitRule({"sft": 0.6, "rl": 0.3, "eval": 0.1}, seed=7)
 
 
 def make_page(node, **changes):

@@ -6,14 +6,16 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.graph import seeds as graph_seeds
+from pipelines.graph.seeds import SeedGate
+from pipelines.run import models
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.recorded import Recorded
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.sparql import SparqlEndpoint
+from pipelines.splits import SplitRule
 from pipelines.stages import seeds as stage_seeds
 from pipelines.stages.seeds import Seeds, WikidataSource
 from schemas.datasets import Seed
@@ -29,9 +31,9 @@ from tests.pipelines.services.clients.sparql_server import (
 from tests.toy import PAGES, build_toy_corpus
 from tests.turtle import make_turtle
 
-SPLITS = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
+SPLITS = SplitRule({"sft": 0.6, "rl": 0.3, "eval": 0.1}, seed=7)
 SITE = "https://toy.example/"
-RARE = SeedsConfig(rule="vsearcher", classes=("Q100", "Q200"), require_image=False)
+RARE = SeedGate(rule="vsearcher", classes=("Q100", "Q200"), require_image=False)
 LINKED = RARE.model_copy(update={"rule": "opensearch-vl", "min_in_degree": 2, "hub_in_degree": 4})
 GATES = {
     "rare": RARE,
@@ -148,7 +150,7 @@ def widened(monkeypatch):
 
 
 def make_settings(*more):
-    return ["seeds.rule=vsearcher", "seeds.require_image=false", "seeds.small_corpus.require_image=false", *more]
+    return ["seeds.rule=vsearcher", "seeds.require_image=false", *more]
 
 
 def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, tmp_path, widened):
@@ -157,11 +159,9 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
     classes = sorted(row["c"].value.rpartition("/")[2] for row in instances)
     settings = make_settings(f"corpus.world={demo.world}", "seeds.limit=0")
     with serve_sparql(graph) as server:
-        asked = ["seeds.source=sparql", f"seeds.classes={classes}", f"sparql.endpoint={server.url}"]
+        asked = [f"seeds.classes={classes}", f"seeds.endpoint={server.url}"]
         asked += [
-            "sparql.site=https://en.wikipedia.org/",
             "contact=x@example.org",
-            "sparql.page_rows=40",
         ]
         seeds = [
             list_seeds(
@@ -186,7 +186,8 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
 )
 def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_path, settings, words):
     config = make_config(
-        read_recipe("demo"), make_settings(f"corpus.world={demo.world}", "seeds.source=sparql", *settings)
+        read_recipe("demo"),
+        make_settings(f"corpus.world={demo.world}", "seeds.endpoint=http://a/", *settings),
     )
     with pytest.raises(ConfigError, match=words):
         Assembly(config, Workspace(tmp_path), demo_corpus).build_stage("seeds")
@@ -196,9 +197,8 @@ def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_pa
     "setting",
     [
         "seeds.classes=['Q5 }']",
-        "seeds.source=file",
-        "sparql.endpoint=file:///etc/passwd",
-        "sparql.endpoint=https://example.org/sparql?key=secret",
+        "seeds.endpoint=file:///etc/passwd",
+        "seeds.endpoint=https://example.org/sparql?key=secret",
         'contact="a\\nHost: b"',
     ],
 )
@@ -207,15 +207,14 @@ def test_settings_that_could_not_stand_in_a_request_are_refused(setting):
         make_config(read_recipe("demo"), [setting])
 
 
-def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(demo, tmp_path, widened):
+def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(demo, tmp_path, widened, monkeypatch):
+    monkeypatch.setattr(models, "PAGE_ROWS", 10)
     graph = load_store(make_turtle(demo.world))
     with serve_sparql(graph, *[Answer()] * 5, always=FAULTS["500"]) as server:
         settings = [
             f"corpus.world={demo.world}",
-            "seeds.source=sparql",
             "seeds.classes=['Q5', 'Q12280']",
-            f"sparql={{endpoint='{server.url}', site='https://en.wikipedia.org/'}}",
-            *("contact=x@example.org", "sparql.page_rows=10"),
+            *(f"seeds.endpoint={server.url}", "contact=x@example.org"),
         ]
         config = make_config(read_recipe("demo"), make_settings(*settings))
         with pytest.raises(Unavailable, match="run again to continue"):

@@ -64,9 +64,9 @@ def test_what_a_release_would_refuse_of_questions_alone_is_refused_in_the_order_
 def test_with_target_sizes_what_an_earlier_round_kept_stays_when_later_ones_bring_more(tmp_path):
     later, earlier = make_question(1, None), make_question(2, None)
     earlier = earlier.model_copy(update={"answer": later.answer})
-    limits = ReleasesConfig(max_skeleton_share=1.0, max_per_answer=1, max_answer_share=1.0)
+    limits = ReleasesConfig(max_skeleton_share=1.0, max_answer_share=1.0)
     stage = make_selections(tmp_path, limits)
-    stage = replace(stage, limits=replace(stage.limits, quotas=Quotas((), (), {("sft",): 2})))
+    stage = replace(stage, limits=replace(stage.limits, quotas=Quotas((), (), {("sft",): 2}), per_answer=1))
     assert later.record_id < earlier.record_id
     (kept,) = select(stage, earlier)
     found, refused = select(stage, earlier, later)

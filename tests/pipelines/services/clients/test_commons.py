@@ -19,7 +19,6 @@ from pipelines.services.clients.commons import (
     choose_address,
     make_client,
     make_title,
-    plain_query,
     strip_html,
 )
 from pipelines.services.clients.http import RateLimiter
@@ -275,36 +274,6 @@ def test_looked_up_pictures_are_rows_without_a_path():
     assert service.asked == [["A.jpg", "B.jpg"]]
 
 
-def search(server, query="Kelm Bridge", count=5, **settings):
-    api = make_api(server, **settings)
-    return asyncio.run(api.search_files(query, count))
-
-
-def test_pictures_are_found_with_what_is_known_of_them_best_first(commons):
-    found = search(commons)
-    assert [(file, facts.width) for file, facts in found] == [(f"Kelm {n}.jpg", 100 + n) for n in range(5)]
-    assert found[0][1].licence == "CC BY-SA 4.0"
-    form = commons.asked[0].form
-    assert (form["generator"], form["gsrnamespace"], form["gsrlimit"]) == ("search", "6", "5")
-    assert (form["prop"], form["maxlag"]) == ("imageinfo", "5")
-    assert commons.asked[0].headers["user-agent"] == AGENT
-    assert len(commons.asked) == 1
-
-
-@pytest.mark.parametrize(
-    ("query", "plain"),
-    [
-        ("Kelm (bridge)", "Kelm bridge"),
-        ('-"Kelm" insource:/a.*/ ~b* \\c', "Kelm insource a b c"),
-        ("St. John's Church, Saint-Denis", "St John's Church Saint-Denis"),
-        ("Þórr 1.5 мост", "Þórr 1.5 мост"),
-        ("incategory:Bridges|!x", "incategory Bridges x"),
-    ],
-)
-def test_a_query_is_words_and_no_operators(query, plain):
-    assert plain_query(query) == plain
-
-
 def base(server):
     return server.url.removesuffix("/w/api.php")
 
@@ -540,7 +509,7 @@ def fetch_original(server, **settings):
     return fetch(server, **settings)
 
 
-ASKS = {"describe": describe_one, "search": search, "fetch": fetch_original}
+ASKS = {"describe": describe_one, "fetch": fetch_original}
 each_ask = pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 
 
@@ -590,10 +559,10 @@ def test_all_clients_keep_one_pace_over_event_loops(commons):
 
     async def ask_together():
         asks = [api.describe_images(["A.jpg"]), files.fetch_file(make_remote(commons))]
-        await asyncio.gather(*asks, api.search_files("Kelm Bridge", 3))
+        await asyncio.gather(*asks)
 
     for _ in range(2):
         asyncio.run(ask_together())
     times = [request.at for request in commons.asked]
-    assert (commons.most_in_flight, len(times)) == (1, 6)
+    assert (commons.most_in_flight, len(times)) == (1, 4)
     assert all(later - earlier >= 0.05 for earlier, later in pairwise(times))

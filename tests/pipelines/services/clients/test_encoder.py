@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.config.settings import EncoderConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
 from pipelines.services.clients import encoder as module
 from pipelines.services.clients.encoder import CHUNK, FILE, Architecture, CachedEncoder, OpenClipEncoder, open_for_model
@@ -91,7 +90,7 @@ def make(monkeypatch):
     def make_one(load):
         monkeypatch.setattr(module, "read_architecture", lambda name: Architecture(name, {}, {}))
         monkeypatch.setattr(module, "ClipModel", load)
-        made.append(OpenClipEncoder(EncoderConfig(model="fake", pretrained="weights", batch=4)))
+        made.append(OpenClipEncoder("fake", "weights", batch=4))
         return made[-1]
 
     yield make_one
@@ -195,18 +194,16 @@ def test_of_a_strip_the_middle_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("pretrained", "said"),
     [
-        *(({"device": device}, "auto, cpu, cuda and cuda:N") for device in ("gpu", "cuda:", "cuda:x", "cpu:0", "")),
-        ({"device": "cpu", "precision": "fp16"}, "not on a processor"),
-        ({"pretrained": "weights.pt"}, "no such file"),
-        ({"pretrained": "folder/weights"}, "no such file"),
-        ({"pretrained": ""}, "is empty"),
+        ("weights.pt", "no such file"),
+        ("folder/weights", "no such file"),
+        ("", "is empty"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings, said):
+def test_weights_that_cannot_work_are_refused(pretrained, said):
     with pytest.raises(ConfigError, match=said):
-        OpenClipEncoder(EncoderConfig(**{"model": "ViT-B-32", "pretrained": "openai", **settings}))
+        OpenClipEncoder("ViT-B-32", pretrained)
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ def test_lens_is_sent_the_pictures_address_and_ranks_are_distances(store):
 
 
 def test_lens_without_a_place_where_pictures_are_published_is_refused(store):
-    with pytest.raises(ConfigError, match=r"live\.picture_base"):
+    with pytest.raises(ConfigError, match=r"live\.urls\.pictures"):
         LiveImageSearch("serpapi", "https://a.example.org/", "", pictures=store)
 
 

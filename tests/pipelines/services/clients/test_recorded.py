@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent, RecordFailed
 from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.commons import RecordedCommons
@@ -72,10 +71,6 @@ class CountingServices:
         if not data:
             raise RecordFailed("ocr-failed", "no")
         return (TextBlock(f"Kelmor {scale}", "title", (1.0, 2.0, 3.5, 4.0), 0.25),)
-
-    async def search_files(self, query, count):
-        self.asked.append(query)
-        return ()
 
     async def describe_images(self, files):
         self.asked.extend(files)
@@ -150,7 +145,7 @@ def test_a_request_is_counted_with_all_it_took_and_a_replay_with_nothing(store):
 
 
 def test_an_empty_purse_lets_nothing_be_sent_but_recorded_replies(store):
-    budget, model = Budget(BudgetConfig(tokens=20)), CountingModel()
+    budget, model = Budget({"tokens": 20}), CountingModel()
     recorded = RecordedChat(model, store, budget=budget)
     assert [asyncio.run(recorded.chat(request)).text for request in (*ROWS[:2], *ROWS[:2])] == [
         "reply 1",
@@ -249,7 +244,6 @@ TOOLS = {
     "pages": (Recorded, lambda tool: tool.read_page("u")),
     "SPARQL": (Recorded, lambda tool: tool.select("SELECT")),
     "OCR": (Recorded, lambda tool: tool.read_text(b"sign", 2.0)),
-    "file search": (RecordedCommons, lambda tool: tool.search_files("q", 3)),
     "image metadata": (RecordedCommons, lambda tool: tool.describe_images(["A.jpg"])),
 }
 

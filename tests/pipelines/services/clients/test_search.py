@@ -135,7 +135,7 @@ NO_KEY = ((401, "no"), (403, "Unauthorized."), (400, "Invalid API key. Your API 
     [
         *((say({"message": said}, status), Unavailable, "nothing left on the account") for status, said in NO_MONEY),
         *((say({"message": said}, status), ConfigError, "the key of SEARCH_KEY") for status, said in NO_KEY),
-        *((Answer(status), ConfigError, r"live\.search_url") for status in (404, 405, 410)),
+        *((Answer(status), ConfigError, r"live\.urls\.search") for status in (404, 405, 410)),
         (send_to("http://127.0.0.1:1/new"), ConfigError, r"has moved to 'http://127\.0\.0\.1:1/new'"),
         (say({"message": "Query not allowed."}, 400), RecordFailed, "search-refused"),
     ],
