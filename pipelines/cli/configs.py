@@ -30,7 +30,7 @@ def config_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Print every key of a configuration: its value, who set it, and what it means."""
+    """Print every key of a configuration, its value and its source. Beside it stands what it means."""
     from pipelines.cli.settings import describe_keys, list_keys, render_keys
 
     keys = list_keys(recipe, config or (), set_ or (), prefix or ())
@@ -44,7 +44,7 @@ def init_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a configuration to begin with: corpus, pictures, budget, two models."""
+    """Write a configuration to begin with. It has corpus, pictures, budget and two models."""
     from pipelines.cli.settings import write_starter
 
     path = write_starter(folder, recipe)

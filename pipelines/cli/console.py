@@ -21,8 +21,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-review = typer.Typer(help="A sample of questions for people to judge, and what they said.", no_args_is_help=True)
+review = typer.Typer(help="Ask people to judge a sample, and read what they said.", no_args_is_help=True)
 app.add_typer(review, name="review")
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"synth {version('synth')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _take_options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options before a command."""
 
 
 WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="Folder for everything a run makes.")]

@@ -78,7 +78,7 @@ def deploy_command(  # noqa: PLR0913 - a command line has the options it has
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a Prefect server a run every night: pools, limits, schedules; a second time changes nothing."""
+    """Give a Prefect server a run every night. A second time changes nothing."""
     from pipelines.cli.naming import RunChoice, make_request
 
     # Refused now and not at two in the night; and by then another run may be the last one.

@@ -17,6 +17,11 @@ from pipelines.stopping import end_by_signals, ignore_signals
 
 COMMANDS = (cli_runs, cli_configs, cli_releases, cli_deploying)
 """Where commands register themselves."""
+SHOWN = (
+    "init run status doctor plan view explain sql verify export push deploy serve-tools serve-model world prune config"
+)
+"""The commands in the order in which most people come to them."""
+app.registered_commands.sort(key=lambda command: SHOWN.split().index(command.name or ""))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -47,7 +47,7 @@ def verify_command(  # noqa: PLR0913 - one argument for each option
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Re-derive every answer of a release from corpus and proof alone; with no model, unless one is to read."""
+    """Derive every released answer again from corpus and proof. No model is asked, unless one is to read."""
     from pipelines.cli.commands import (
         ReadingChoice,
         check_root,
@@ -104,7 +104,7 @@ def push_command(  # noqa: PLR0913 - a command line has the options it has
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Push a release to the Hugging Face Hub: a plan, one commit beside what is there, verified, tagged."""
+    """Push releases to the Hugging Face Hub, with a plan first. One commit each, read back and tagged."""
     from pipelines.cli.pushing import check_approval, push_all
     from pipelines.release.push import PushOptions
     from pipelines.run.naming import find_release
@@ -131,7 +131,7 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a release as a trainer's own loader reads it, and hold the files to that loader's rules."""
+    """Write a release as a trainer's own loader reads it. The files are held to that loader's rules."""
     from pipelines.release.exporters.base import ExportOptions
     from pipelines.release.exporters.registry import export_release
     from pipelines.run.naming import find_release
@@ -169,7 +169,7 @@ def serve_tools_command(  # noqa: PLR0913 - a command line has the options it ha
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
 ) -> None:
-    """Serve the tools of the rollouts over HTTP or MCP, for trainers that roll exported questions out."""
+    """Serve the tools of the rollouts over HTTP or MCP. Trainers roll exported questions out with them."""
     from pipelines.cli.naming import RunChoice, make_request
     from pipelines.cli.tool_server import ServingOptions, serve_tools
     from pipelines.run.naming import find_release

@@ -52,7 +52,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a recipe, or go on with a run: what is done is not done again, and its settings are kept by its name."""
+    """Run a recipe, or go on with a run. What is done is not done again; its settings are kept by its name."""
     from pipelines.cli.commands import render_run, run_here
     from pipelines.cli.naming import RunChoice, make_request
     from pipelines.cli.yields import render_targets
@@ -95,7 +95,7 @@ def status_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Say where the run in a workspace stands; one that is under way is not disturbed."""
+    """Say where the run in a workspace stands. One that is under way is not disturbed."""
     from pipelines.cli.naming import looking_at
     from pipelines.cli.status import render_status, summarise_workspace
 
@@ -114,7 +114,7 @@ def doctor_command(  # noqa: PLR0913 - as above
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
+    """Check that configuration, input, disk and models are ready. Servers are sent a few tokens each."""
     from pipelines.cli.doctor import examine_run, is_refused, render_findings
     from pipelines.cli.naming import RunChoice, make_request
     from pipelines.run.progress import following, make_reporter
@@ -141,7 +141,7 @@ def plan_command(  # noqa: PLR0913 - as above
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a run would still do and cost, by what was measured here and else at most."""
+    """Say what a run would still do and cost. Costs are as measured here, else bounds."""
     from pipelines.cli.commands import plan_by_sample
     from pipelines.cli.naming import RunChoice, make_request
     from pipelines.cli.plan import estimate_run, render_estimate
@@ -174,7 +174,7 @@ def serve_model_command(
     run: RunOption = "",
     workspace: WorkspaceOption = WORKSPACE,
 ) -> None:
-    """Start vLLM's server for a role as the configuration says, and end it with this command."""
+    """Start vLLM's server for a role, until Ctrl-C. The configuration says how."""
     from pipelines.cli.naming import RunChoice, make_request
     from pipelines.run.workspace import Workspace
     from pipelines.services.clients.serving import serve_model
@@ -190,7 +190,7 @@ def prune_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove what no run used last and no release needs; says what, first. Recorded replies and pictures stay."""
+    """Say, or remove, what no run and no release needs. Recorded replies and pictures stay."""
     from pipelines.cli.pruning import prune_workspace, render_leftovers
 
     leftovers = prune_workspace(workspace, yes)
@@ -204,7 +204,7 @@ def sql_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask DuckDB about every dataset of a workspace, rejections included."""
+    """Ask DuckDB about every dataset, refused rows included."""
     from pipelines.cli.naming import looking_at
     from pipelines.run.views import render_result, run_sql
 
@@ -220,7 +220,7 @@ def explain_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show everything known about one row: path, evidence, reading, picture, attempts, lineage, releases."""
+    """Show everything known about one row. Its id may be cut to its beginning."""
     from pipelines.cli.naming import looking_at
     from pipelines.cli.view.cards import explain_record, render_card
 
@@ -240,7 +240,7 @@ def view_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Look through a workspace in a browser, refused rows included: a local page, until Ctrl-C."""
+    """Look through a workspace in a browser, until Ctrl-C. Refused rows are shown, too."""
     from pipelines.cli.naming import looking_at
     from pipelines.cli.view.pages import write_page
     from pipelines.cli.view.server import serve_view
@@ -264,7 +264,7 @@ def world_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Generate a toy Wikipedia: dump, tables, Wikidata, pictures, and the truth beside them."""
+    """Generate a toy Wikipedia, with the truth beside it. It has a dump, tables, Wikidata and pictures."""
     from pipelines.toy.publishing import write_world
     from pipelines.toy.world import WorldConfig
 

@@ -520,17 +520,22 @@ ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
 """Roles whose models a stage uses."""
 
 
-def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
-    """Return the roles without a model that stages up to ``last``, or all stages, use."""
-    missing: dict[str, None] = {}
+def list_roles(config: RunConfig, last: str = "") -> list[str]:
+    """Return the roles whose models stages up to ``last``, or all stages, ask."""
+    found: dict[str, None] = {}
     for stage in () if last == "corpus" else list_sources(config.method, bool(config.pools)):
         asked = () if (config.method, stage) == ("news", "groundings") else ASKED_ROLES.get(stage, ())
         asked += ("path_judge",) if stage == "paths" and config.paths.guide == "model" else ()
         asked += ("judge",) if stage == "rollouts" and config.trajectories.verifications else ()
-        missing |= dict.fromkeys(role for role in asked if role not in config.roles)
+        found |= dict.fromkeys(asked)
         if stage == last:
             break
-    return list(missing)
+    return list(found)
+
+
+def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
+    """Return those of :func:`list_roles` that have no model."""
+    return [role for role in list_roles(config, last) if role not in config.roles]
 
 
 def make_evaluator(ground: Indexes, roles: Roles, role: str = "evaluator") -> Evaluator:

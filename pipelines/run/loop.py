@@ -20,7 +20,7 @@ from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.manifest import PublishedRelease
-from pipelines.run.assembly import Assembly, list_missing_roles
+from pipelines.run.assembly import Assembly, list_missing_roles, list_roles
 from pipelines.run.chains import run_stages
 from pipelines.run.corpora import ensure_corpus, find_dump, settle_source
 from pipelines.run.executors import Executor, run_here
@@ -46,6 +46,7 @@ from pipelines.run.runner import PlannedStage, StageReport, find_last, select_st
 from pipelines.run.shards import count_pools, read_parts
 from pipelines.run.workers import WorkerSpec
 from pipelines.run.workspace import RELEASE, Workspace
+from pipelines.services.clients.http import read_key
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
 from pipelines.services.prompting import check_prompts
@@ -242,10 +243,17 @@ def _check_request(request: RunRequest) -> None:
         read_list(Path(config.seeds.concepts))
 
 
+def _check_keys(config: RunConfig, last: str, workspace: Workspace) -> None:
+    # Hours of reading a dump may lie between here and the first request.
+    for role in () if any(workspace.root.glob("corpus/*")) else list_roles(config, last):
+        read_key(f"models.{role}", config.models[role].api_key_env)
+
+
 def _run_claimed(
     request: RunRequest, workspace: Workspace, warner: Warner, executor: Executor, run: str
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool, str], tuple[TargetRow, ...]]:
     config, reporter, last = request.config, warner.reporter, request.last
+    _check_keys(config, last, workspace)
     corpus, reports = _open_corpus(request, workspace, warner)
     assembly = Assembly(config, workspace, corpus)
     with closing(assembly):

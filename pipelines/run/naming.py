@@ -92,7 +92,7 @@ def find_run(workspace: Workspace, name: str) -> KeptRun:
     runs = {run.name: run for run in list_runs(workspace)}
     if name not in runs:
         raise ConfigError(
-            f"run {name!r}: workspace {workspace.root} keeps none of that name; there are: {', '.join(runs) or 'none'}"
+            f"no run of workspace {workspace.root} is named {name!r}; there are: {', '.join(runs) or 'none'}"
         )
     return runs[name]
 

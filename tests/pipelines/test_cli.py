@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,10 @@ def test_every_command_has_help_and_takes_workspace_and_json(name: str, capsys: 
 def test_there_are_no_commands_beside_those_of_the_design() -> None:
     names = {name for name, command in get_command(app).commands.items() if name != "review"}  # type: ignore[attr-defined]
     assert names == {*(name for name in COMMANDS if " " not in name), "serve-model", "serve-tools"}
+
+
+def test_the_version_is_that_of_the_package(capsys: Capture) -> None:
+    assert call_here(capsys, "--version").out == f"synth {version('synth')}\n"
 
 
 def test_help_needs_no_heavy_module() -> None:

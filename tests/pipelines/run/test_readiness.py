@@ -121,6 +121,17 @@ def test_seeds_that_all_lack_a_picture_say_what_to_do(other_workspace: Path, oth
     assert "of them as no-image: Lay pictures" in said
 
 
+def test_a_key_that_is_missing_is_named_before_a_corpus_is_built(tmp_path: Path, capsys: Capture) -> None:
+    solver = (
+        "models.solver.name=m",
+        "models.solver.base_url=http://127.0.0.1:9/v1",
+        "models.solver.api_key_env=NO_KEY",
+    )
+    outcome = call_here(capsys, "run", "--recipe", "demo", "--workspace", tmp_path / "w", *list_settings(solver))
+    assert (outcome.code, "models.solver: environment variable NO_KEY is not set" in outcome.err) == (2, True)
+    assert not list((tmp_path / "w").glob("worlds/*"))
+
+
 def test_pictures_beside_the_dump_are_enough(other_dump: Path, shared: Path, tmp_path: Path) -> None:
     (world,) = (shared / "worlds").iterdir()
     shutil.copytree(world / "images", tmp_path / "images")
