@@ -253,7 +253,7 @@ def run_world(*settings: str, until: str = "releases") -> Command:
 
 RUN_DUMP = ("run", "--recipe", "demo", "--set", f"corpus.dump={{folder}}/{DUMP}", "--until", "corpus", "--json")
 RUN_WORLD = run_world(until="corpus")
-DRAWN = ( "classes=['Q5', 'Q12280']", "rule=vsearcher", "require_image=false",
+DRAWN = ("classes=['Q5', 'Q12280']", "require_image=false",
          "endpoint={sparql}")  # fmt: skip
 RUN_SPARQL = make_run("contact=x@example.org", *(f"seeds.{setting}" for setting in DRAWN), until="seeds")
 UNUSABLE = "had no usable reply"
