@@ -26,7 +26,7 @@ DATA = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data")
 SLICE = DATA / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
 ANCHOR_NAMED = re.compile("text: (?:alias|demonym)-leak: node 0")
 SETTINGS = (f"corpus.dump={SLICE}", "questions.read_pages=false", "paths.salience=false", "paths.max_answer_share=1",
-            "paths.max_relation_share=1")  # fmt: skip
+            "paths.max_relation_share=1", "seeds.require_infobox=false", "seeds.require_image=false")  # fmt: skip
 """The grammar reads the quoted lines of real pages in a question, but not the pages themselves. Walks are drawn as the
 paper draws them: by chance, few salient ones end at one of the slice's infoboxes, and those few at the same."""
 
