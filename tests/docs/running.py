@@ -154,11 +154,13 @@ def serve_models(page: Page, blocks: Sequence[Block]) -> Iterator[None]:
                 continue
             path = page.folder / block.title
             path.write_text(block.text)
-            for model in read_layers("", [path]).get("models", {}).values():
-                address = model.get("base_url", "")
-                if ADDRESS.fullmatch(address) and address not in page.replaced:
-                    started = start_mock("--model", model["name"])
-                    page.replaced[address] = until_done.enter_context(started)
+            models = read_layers("", [path]).get("models", {})
+            for model in models.values():
+                given = model.get("base_url", [])
+                for address in [given] if isinstance(given, str) else given:
+                    if ADDRESS.fullmatch(address) and address not in page.replaced:
+                        started = start_mock("--model", {**models.get("default", {}), **model}["name"])
+                        page.replaced[address] = until_done.enter_context(started)
         yield
 
 

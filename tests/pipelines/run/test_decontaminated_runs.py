@@ -42,7 +42,7 @@ def test_what_overlaps_with_a_benchmark_reaches_no_teacher_and_no_release(demo, 
         folder = tmp_path / "ws" / "releases" / release["dataset"] / release["version"]
         manifest = json.loads((folder / "manifest.json").read_text())
         (entry,) = manifest["benchmarks"]
-        assert (entry["name"], entry["layouts"], entry["questions"]) == ("MMSearch", ["mmsearch"], 2)
+        assert (entry["name"], entry["layouts"], entry["questions"]) == ("MMSearch", ["columns"], 2)
         assert entry["hits"]["benchmark-question"] >= 1
         assert entry["hits"]["benchmark-fact"] >= 1
         for text in ((folder / "README.md").read_text(), (folder / "quality.md").read_text()):
