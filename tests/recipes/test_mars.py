@@ -234,7 +234,7 @@ def test_a_manifest_is_read_back_with_high_resolution_by_itself(mars, scenes, tm
     read = {}
     for path in sorted((tmp_path / "out").glob("t*_kelm*.json")):
         read |= read_manifest(path)
-    assert sum(map(len, read.values())) == report.rows_in
+    assert sum(map(len, read.values())) == report.rows
     released = {row["id"]: row for row in read_rows(mars.release("rl"), "data")}
     large = {row.record_id for row in scenes}
     for name, rows in read.items():
