@@ -92,7 +92,6 @@ def settings(models, tmp_path_factory) -> list[str]:
         "rewrites.min_alone=1",
         "groundings.min_answers=2",
         "groundings.retrieval_rank=0",
-        "difficulty.preset='grid'",
         # Random weights reason about nothing, answer no ending, and give one answer to everything: what these settings
         # allow would refuse every row.
         "difficulty.probe_attempts=0",
