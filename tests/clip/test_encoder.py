@@ -184,18 +184,18 @@ def test_the_file_beside_weights_on_the_hub_brings_its_preprocessing(tiny, encod
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"model": "ViT-B-33"}, "ViT-B-32"),
+        ({"model": "ViT-B-33"}, "no such architecture"),
         ({"model": "nowhere.json"}, "No such file"),
-        ({"pretrained": "laion2b_s34b_b79"}, "laion2b_s34b_b79k"),
-        ({"model": "ViT-L-14"}, "ViT-L-14-quickgelu"),
+        ({"pretrained": "laion2b_s34b_b79"}, "no file, and open_clip has of ViT-B-32"),
+        ({"model": "ViT-L-14"}, "differ from it in -quickgelu"),
     ],
 )
-def test_settings_of_no_model_are_refused_with_those_like_them(pictures, settings, said):
+def test_settings_of_no_model_are_refused_by_name(pictures, settings, said):
     with pytest.raises(ConfigError, match=said):
         encode(make_encoder(**{"model": "ViT-B-32", "pretrained": "openai", **settings}), pictures[:1])
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"model_cfg": 3}', '{"embed_dim": 3}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"embed_dim": 3}'])
 def test_a_file_that_is_no_architecture_is_refused(content, tiny, tmp_path):
     path = tmp_path / "architecture.json"
     path.write_text(content)
