@@ -62,8 +62,6 @@ def find_shape_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
         yield f"nodes: the roles are {[node.role for node in proof.nodes]}"
     if proof.snapshot != corpus.snapshot:
         yield f"corpus: the proof is of {proof.snapshot}, this corpus of {corpus.snapshot}"
-    if proof.compared_snapshot:
-        yield f"corpus: the proof compares with the dump of {proof.compared_snapshot!r}, and none is compared with"
     yield from _find_gloss_problems(proof)
     yield from _find_threshold_problems(proof)
     yield from find_tree_problems(proof) if proof.branches else ()

@@ -304,8 +304,10 @@ async def ask_live(config: LiveConfig, contact: str, patience: float = PATIENCE)
     """Search once and read one page; of the search by picture only the key is looked for."""
     # Both are held to the end: a session that is collected while the loop runs is not closed.
     search, reader = make_text_search(config), make_reader(config, contact)
-    found = [await _wait("live search", search.search_text("Eiffel Tower", 1), patience)]
-    found.append(await _wait("live reader", reader.read_page("https://www.wikipedia.org/"), patience))
+    found = [
+        await _wait("live search", search.search_text("Eiffel Tower", 1), patience),
+        await _wait("live reader", reader.read_page("https://www.wikipedia.org/"), patience),
+    ]
     key = config.key_envs.get("images")
     if key and not os.environ.get(key):
         found.append(Finding("live images", "error", f"environment variable {key} is not set; it holds the key"))

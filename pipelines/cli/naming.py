@@ -88,8 +88,9 @@ def _find_base(choice: RunChoice, workspace: Workspace) -> tuple[str, dict[str, 
         try:
             find_run(workspace, choice.name)
         except ConfigError as error:
-            begins = f"`synth run {choice.name} --recipe R` begins it"
-            raise ConfigError(f"{error}; no recipe is, either: {begins}") from error
+            raise ConfigError(
+                f"{error}; no recipe is: `synth run {choice.name} --recipe R` begins it"
+            ) from error
     recipe = choice.name or ("" if layers else DEMO)
     return recipe, read_layers(recipe, choice.configs), None
 

@@ -40,7 +40,7 @@ def mount(tmp_path, kind):
     return path
 
 
-SHARED = ("nfs4", "lustre", "9p", "fuse.sshfs")
+SHARED = ("lustre", "fuse.sshfs")
 
 
 @pytest.mark.parametrize("kind", SHARED)

@@ -116,11 +116,7 @@ def _describe_demands(proof: Proof, reading: Reading, screening: Screening) -> s
             "one entity fits every hidden node given the chain",
             f"at least {least.alone_first} the first and {least.alone} the others without it",
             *(demanded if holds else dropped for holds, demanded, dropped in choices),
-            f"words read back by {_name_reader(reading.reader)}",
-            f"what they give away, and what else a search finds for a step, by {_name_reader(screening.reader)}",
+            f"words read back by {reading.reader.partition(':')[0]}",
+            f"what they give away, and what else a search finds for a step, by {screening.reader.partition(':')[0]}",
         )
     )
-
-
-def _name_reader(identity: str) -> str:
-    return identity.partition(":")[0]

@@ -52,7 +52,3 @@ def test_commons_is_asked_from_the_seeds_on_and_never_in_nobodys_name(
         assert (refused.code, "contact is empty" in refused.err) == (2, True)
     assert run(capsys, own, ["commons.fetch=true"], "--until", "corpus").code == 0
     assert list_trusted(own) == before
-
-
-def test_only_the_corpus_may_be_wanted(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert [stage["stage"] for stage in run(capsys, own, [], "--stage", "corpus").document["stages"]] == ["corpus"]

@@ -167,7 +167,7 @@ def test_a_public_name_comes_with_all_its_addresses_and_one_without_any_is_an_os
     assert asyncio.run(look_up("127.0.0.1", 80)) == ("127.0.0.1",)
 
 
-@pytest.mark.parametrize("port", [8080, 6379])
+@pytest.mark.parametrize("port", [8080])
 def test_pages_come_from_the_ports_of_the_web_unless_others_are_set(port):
     assert Guard().read("https://pages.example.org/a").port == 443
     assert Guard().read("a", "http://pages.example.org:80/").port == 80
