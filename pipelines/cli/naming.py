@@ -88,9 +88,7 @@ def _find_base(choice: RunChoice, workspace: Workspace) -> tuple[str, dict[str, 
         try:
             find_run(workspace, choice.name)
         except ConfigError as error:
-            raise ConfigError(
-                f"{error}; no recipe is: `synth run {choice.name} --recipe R` begins it"
-            ) from error
+            raise ConfigError(f"{error}; no recipe is: `synth run {choice.name} --recipe R` begins it") from error
     recipe = choice.name or ("" if layers else DEMO)
     return recipe, read_layers(recipe, choice.configs), None
 
