@@ -30,11 +30,6 @@ def digest_value(value: object) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
-def digest_bytes(data: bytes) -> str:
-    """Return the sha256 (64 hex digits) of some bytes."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def digest_file(path: Path) -> str:
     """Return the sha256 (64 hex digits) of a file's bytes, read in 1 MiB chunks."""
     digest = hashlib.sha256()

@@ -6,7 +6,6 @@ took when they were first made.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from pipelines.agent.cascade import ESTIMATED
 from pipelines.agent.contamination import Watched
@@ -36,8 +35,6 @@ from schemas.datasets import Grounding, Observation, Picture, Rollout, RolloutIm
 from schemas.tasks import ActInputs, TeacherOracle
 
 TASK = "act"
-BadTurns = Literal["stop", "tell"]
-"""What an unparsable turn leads to: the end of the rollout, or an error message to the model."""
 _PLAIN = str.maketrans("<>", "[]")
 MAX_SECONDS = 9000.0
 """Seconds that models and live tools may take in a rollout, recorded ones included: VSearcher's 150 minutes."""

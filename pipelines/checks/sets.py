@@ -164,7 +164,6 @@ def list_grams(words: Sequence[str], size: int) -> list[Gram]:
 
 NO_NODE = -1
 """In place of the page id of an answer node that there is not."""
-EXAMPLES = 3
 FEW = 5
 """Questions of a relation up to which its answers say little: those of its kind are guessed by."""
 SHOWN_DIGITS = 8

@@ -21,7 +21,7 @@ SHOWN = (
     "init run status doctor plan view explain sql verify export push deploy serve-tools serve-model world prune config"
 )
 """The commands in the order in which most people come to them."""
-app.registered_commands.sort(key=lambda command: SHOWN.index(command.name or ""))
+app.registered_commands.sort(key=lambda command: SHOWN.split().index(command.name or ""))
 
 
 def main(arguments: list[str] | None = None) -> None:

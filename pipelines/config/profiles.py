@@ -42,9 +42,6 @@ class Profile(KeyRules):
     """Largest file of a picture that it takes; larger ones are scaled down. 0: any."""
 
 
-NO_RULES = KeyRules()
-
-
 @cache
 def load_profiles() -> dict[str, Profile]:
     """Return the shipped profiles by name."""

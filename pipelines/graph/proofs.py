@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.corpus.store import Corpus, Fact
@@ -22,9 +21,6 @@ from pipelines.splits import SplitRule
 from schemas.datasets import Certificate, Question, Rewrite, Split
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Role, Thresholds
 from schemas.tasks import HopView, OfferedFact, WriteQuestionInputs
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 NO_PROOF = Proof(
     corpus="",
@@ -139,27 +135,6 @@ def view_proof(corpus: Corpus, proof: Proof, answer: Answer) -> WriteQuestionInp
         answer_gloss=proof.answer_gloss,
         answer_type=corpus.page(article).type if article >= 0 else "",
     )
-
-
-def draw_proof(proof: Proof, answer: Answer) -> "nx.DiGraph":
-    """Return a proof as a directed graph: entities by title, the answer as a last node, evidence on the edges."""
-    # Imported here because it takes a tenth of the time in which a run starts.
-    import networkx as nx
-
-    graph = nx.DiGraph(snapshot=proof.snapshot)
-    for node in proof.nodes:
-        graph.add_node(node.title, role=node.role, type=node.type, page_id=node.page_id)
-    for hop, source, target in zip(proof.hops, proof.nodes, proof.nodes[1:], strict=False):
-        stated = (target.title, source.title) if hop.backward else (source.title, target.title)
-        graph.add_edge(*stated, relation=hop.relation, evidence=hop.evidence)
-    for branch in proof.branches:
-        graph.add_node(branch.node.title, role=branch.node.role, type=branch.node.type, page_id=branch.node.page_id)
-        host = proof.entities[branch.host].title
-        graph.add_edge(host, branch.node.title, relation=branch.relation, evidence=branch.evidence)
-    value = f"= {answer.surface}"
-    graph.add_node(value, role="value", type=answer.type)
-    graph.add_edge(proof.nodes[-1].title, value, relation=proof.answer_relation, evidence=proof.answer_evidence)
-    return graph
 
 
 def make_node(corpus: Corpus, node: int, role: Role) -> PathNode:

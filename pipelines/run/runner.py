@@ -30,7 +30,6 @@ from pipelines.errors import (
     GateNotMet,
     RateLimited,
     RecordFailed,
-    ServiceError,
     SynthError,
     Unavailable,
     UnusableReplies,
@@ -243,10 +242,6 @@ COLLECTOR = (50_000, 20, 50)
 """Thresholds of Python's garbage collector while records are in flight; the default is (700, 10, 10)."""
 
 Outcome = Sequence[Record] | Rejection | Failure
-
-
-_STOPPING = (ServiceError, ConfigError, GateNotMet)
-"""Errors that every record would meet: the run stops."""
 
 
 @dataclass(slots=True)

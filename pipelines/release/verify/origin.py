@@ -18,6 +18,7 @@ from pipelines.config.settings import (
 )
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
+from pipelines.graph.proofs import NEAR_MISSES
 from pipelines.graph.titles import asks_name
 from pipelines.names import fold_name
 from pipelines.release.card import DOCUMENTS, read_prose
@@ -134,17 +135,22 @@ def find_threshold_problems(manifest: ReleaseManifest, proofs: Sequence[ProofRow
     told = manifest.told
     if not told:
         return
-    names = {**THRESHOLDS, **(OF_PATHS if told.get("method") == "paths" else {})}
-    seen: set[tuple[str, object]] = set()
-    for proof in (row.proof for row in proofs if row.proof.nodes):
-        values = {name: getattr(proof.thresholds, name) for name in names}
-        seen |= set(values.items())
+    wanted: dict[str, object] = {name: told.get(key) for name, key in THRESHOLDS.items()}
+    if told.get("method") == "paths":
+        wanted |= {name: told.get(key) for name, key in OF_PATHS.items()}
+        wanted |= {"shortcuts_checked": True, "near_misses": NEAR_MISSES}
+    seen = {
+        (name, getattr(proof if name == "shortcuts_checked" else proof.thresholds, name))
+        for proof in (row.proof for row in proofs if row.proof.nodes)
+        for name in wanted
+    }
     for name, value in sorted(seen, key=str):
-        wanted = told.get(names[name])
-        if value != wanted:
-            yield Problem("proofs", f"thresholds: {name} is {value}, the settings say {wanted}")
-    if told.get("method") == "paths" and any(row.proof.nodes and not row.proof.shortcuts_checked for row in proofs):
-        yield Problem("proofs", "thresholds: shortcuts_checked is False")
+        if value != wanted[name]:
+            yield Problem("proofs", f"thresholds: {name} is {value}, the settings say {wanted[name]}")
+    models = {(model.role, model.name) for model in manifest.models}
+    for row in proofs:
+        if strange := sorted({(cell.role, cell.solver) for cell in row.difficulty} - models):
+            yield Problem(row.record_id, f"difficulty: {shorten(strange[0])} is no model of the manifest")
     yield from _find_filter_problems(told, proofs)
 
 

@@ -469,7 +469,7 @@ class ReplyStore:
 
         Args:
             key: hash of the backend's identity and the exact request.
-            backend: identity, kept with the reply for pruning.
+            backend: identity, kept with the reply.
             ask: sends the request; called only on a miss, after the ask is durable.
             permit: called on a miss before anything is noted; the ServiceError that it raises ends the request.
 

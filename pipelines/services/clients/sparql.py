@@ -37,7 +37,7 @@ class SparqlEndpoint:
     tries: int = 4
     backoff: float = 2.0
     deadline: float = 180.0
-    """Seconds for a reply; the Wikidata Query Service ends a query after 60."""
+    """Seconds without a byte of a reply; the Wikidata Query Service ends a query after 60."""
     reply_bytes: int = 1 << 25
     turns: "Turns | None" = field(default=None, repr=False, compare=False)
     """Where the processes of a run agree on whose turn it is."""

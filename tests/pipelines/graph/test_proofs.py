@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import networkx as nx
 import pytest
 
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
@@ -11,7 +10,6 @@ from pipelines.graph.proofs import (
     ChainSearch,
     InjectionRules,
     cite_fact,
-    draw_proof,
     flatten_names,
     grow_proof,
     list_names,
@@ -130,17 +128,6 @@ def test_rounds_are_drawn_by_their_weights_and_the_same_for_the_same_question():
 @pytest.fixture(scope="module")
 def question(demo) -> Question:
     return max(demo.rows("questions", Question), key=lambda row: (len(row.proof.hops), row.record_id))
-
-
-def test_a_drawn_proof_is_one_path_with_relation_and_evidence_on_its_edges(question):
-    graph = draw_proof(question.proof, question.answer)
-    assert nx.is_directed_acyclic_graph(graph)
-    titles = [node.title for node in question.proof.nodes]
-    assert nx.dag_longest_path(graph) == [*titles, f"= {question.answer.surface}"]
-    assert graph.number_of_edges() == len(question.proof.hops) + 1
-    assert next(role for _, role in graph.nodes(data="role")) == "anchor"
-    for hop, source, target in zip(question.proof.hops, question.proof.nodes, question.proof.nodes[1:], strict=False):
-        assert graph.edges[source.title, target.title] == {"relation": hop.relation, "evidence": hop.evidence}
 
 
 def test_every_question_of_the_demo_is_a_query_with_one_answer(demo, demo_ground):

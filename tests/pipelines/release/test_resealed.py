@@ -4,6 +4,7 @@ Each edit is followed by a manifest as its author would write it: digests, count
 documents. What no row decides is listed too: `verify` says that it did not derive it, and only the root tells.
 """
 
+import hashlib
 import io
 import json
 import re
@@ -17,7 +18,7 @@ from PIL import Image, ImageOps
 
 from pipelines.agent.agreement import wilson_interval
 from pipelines.cli.commands import check_root
-from pipelines.ids import digest_bytes, digest_file
+from pipelines.ids import digest_file
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.release.verify import verify_release
 from tests.pipelines.release.tampering import (
@@ -116,7 +117,7 @@ def paint(image, change):
     made = io.BytesIO()
     picture = change(Image.open(io.BytesIO(image["bytes"])).convert("RGB"))
     picture.save(made, "PNG")
-    return {"bytes": made.getvalue(), "path": f"{digest_bytes(made.getvalue())}.png"}
+    return {"bytes": made.getvalue(), "path": f"{hashlib.sha256(made.getvalue()).hexdigest()}.png"}
 
 
 def swap_second(change):
@@ -180,6 +181,11 @@ def try_more(row):
         cell["planned"] = cell["attempts"] = cell["attempts"] + 4
         low, high = wilson_interval(cell["correct"], cell["attempts"] - cell["unscored"])
         cell["low"], cell["high"] = round(low, 6), round(high, 6)
+
+
+def rename_solvers(row):
+    for cell in row["difficulty"]:
+        cell["solver"] = "other"
 
 
 def try_more_everywhere(folder):
@@ -323,6 +329,8 @@ EDITS = {
     "shortcuts not looked for": Edit(
         "rl", on_proof(set_in("shortcuts_checked", value=False)), "thresholds: shortcuts_checked is False"
     ),
+    "near misses not read": Edit("rl", on_proof(set_in("thresholds", "near_misses", value=0)), "near_misses is 0"),
+    "another solver": Edit("vqa", on_proof_row(rename_solvers), "'other') is no model of the manifest"),
     "settings and thresholds weakened, documents remade": Edit(
         "vqa",
         weaken("questions.max_answer_share", "answer_share", 0.9),
