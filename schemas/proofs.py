@@ -327,8 +327,6 @@ class Proof(Nested):
     derivation: Derivation = ""
     redundant: tuple[Constraint, ...] = ()
     """Constraints without which the query has the same one answer: they narrow nothing."""
-    compared_snapshot: str = ""
-    """Always empty: answers are compared with no other dump."""
     page_readings: tuple[PageReading, ...] = ()
     """What the prose says of the answer's field and of the field of each hop that names one."""
     answer_gloss: str = ""

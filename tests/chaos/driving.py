@@ -170,18 +170,22 @@ class Ledger:
         return frozenset(self.asks) - self.replies
 
 
-def read_ledger(workspace: Path) -> Ledger:
-    """Return what was asked and answered, from a copy: opening a killed process's database would repair it."""
+def read_ledger(workspace: Path, backend: str = "") -> Ledger:
+    """Return what backends of a prefix were asked and answered.
+
+    It reads a copy: opening a killed process's database would repair it.
+    """
     source = workspace / "replies"
     if not (source / "replies.db").is_file():
         return Ledger(Counter(), frozenset())
+    of = f"WHERE backend LIKE '{backend}%'"
     with TemporaryDirectory() as folder:
         shutil.copytree(source, folder, dirs_exist_ok=True)
         store = sqlite3.connect(Path(folder) / "replies.db")
         try:
             tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            asks = store.execute("SELECT key FROM asks").fetchall() if "asks" in tables else []
-            replies = store.execute("SELECT key FROM replies").fetchall() if "replies" in tables else []
+            asks = store.execute(f"SELECT key FROM asks {of}").fetchall() if "asks" in tables else []
+            replies = store.execute(f"SELECT key FROM replies {of}").fetchall() if "replies" in tables else []
         finally:
             store.close()
     return Ledger(Counter(key for (key,) in asks), frozenset(key for (key,) in replies))

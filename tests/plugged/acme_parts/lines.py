@@ -11,7 +11,7 @@ def write(release, out, options: ExportOptions) -> Written:
 
     rows = [row.id for _, row in read_release(release, "sft", SftRow)]
     (out / "rows.jsonl").write_text("".join(json.dumps({"id": each}) + "\n" for each in rows))
-    return Written(len(rows), len(rows), ("only ids are written",))
+    return Written(len(rows), ("only ids are written",))
 
 
 def make_exporter(dataset: Dataset = "sft") -> Exporter:
