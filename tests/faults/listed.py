@@ -374,7 +374,7 @@ HELD_SURVIVED = (
     Held("hostile lead pictures", "the seed is refused as image-unusable; no row fails", "rows are accounted for",
          f"{CHAOS}/test_hostile_pictures.py::test_a_hostile_lead_picture_refuses_its_seed_with_the_reason"),
     Held("a fifth of all replies spoilt, in 22 ways", "the row fails by name", "kept rows are those of a clean run",
-         f"{CHAOS}/test_hostile_replies.py::"
+         "tests/faults/test_hostile_replies.py::"
          "test_every_row_that_is_kept_is_the_row_of_a_run_without_a_bad_reply"),
     Held(f"{len(ANSWERS)} faults of a SPARQL endpoint amid a draw", "no candidate is lost or doubled", "the same seeds",
          f"{PIPELINES}/stages/test_seeds_wikidata.py::test_a_fault_of_the_endpoint_changes_no_seed"),

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import ModelConfig, RunConfig
+from pipelines.config.settings import ModelConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.ids import digest_value, draw_unit
@@ -31,10 +31,12 @@ from tests.chaos.driving import digest_files
 from tests.conftest import SETTINGS, DemoRun
 from tests.pipelines.services.clients.live_servers import Answer
 from tests.pipelines.services.clients.openai_server import ChatServer, Fault, make_completion, make_error, run_chat
+from tests.sampled import SAMPLE
 
+pytestmark = pytest.mark.skipif(SAMPLE, reason="takes minutes")
 SPOILT = 0.2
 WRITING = ("questions", "rewrites", "groundings")
-METHODS = ("paths", "injection") if "method" in RunConfig.model_fields else ("paths",)
+METHODS = ("paths", "injection")
 BEFORE = {"paths": ("seeds", "paths"), "injection": ("seeds",)}
 """By method, the stages before those that write."""
 ERRORS = {"unparseable-reply", "cut-reply", "refused-reply", "empty-reply"}
@@ -159,11 +161,8 @@ def run_stages(
     demo: DemoRun, corpus: Corpus, root: Path, method: str, model: ChatModel, stages: Sequence[str] = WRITING
 ) -> Outcome:
     """Run the stages that write, and those before them, over the shared world."""
-    chosen = [f"method={method}"] if "method" in RunConfig.model_fields else []
-    config = make_config(
-        read_recipe("demo"),
-        [f"corpus.world={demo.world}", *SETTINGS, *chosen, "paths.per_seed=6", "runtime.concurrency=16"],
-    )
+    changed = [f"corpus.world={demo.world}", *SETTINGS, f"method={method}", "paths.per_seed=6"]
+    config = make_config(read_recipe("demo"), [*changed, "runtime.concurrency=16"])
     assembly = ServedAssembly(config, Workspace(root), corpus, model=model)
     folders = {}
     for plan in assembly.plan_stages():
