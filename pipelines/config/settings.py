@@ -453,7 +453,7 @@ class PathsConfig(Section):
         description="largest share of a shard's paths that end at one entity, ask for one fact or have one answer; 1: "
         "no cap",
     )
-    max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same of one relation that is asked for")
+    max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same of one relation; five may in any case")
 
 
 class QuestionsConfig(Section):
