@@ -622,7 +622,7 @@ class Trajectory(Rollout):
     loss: tuple[bool, ...] = ()
     """Whether a student is trained on each step; false for failed calls and malformed turns."""
     tokens: int = 0
-    """Length when trained on, pictures included: by the configured tokenizer, else an estimate from above."""
+    """Length when trained on, pictures included: an estimate from above."""
     left_out: tuple[str, ...] = ()
     """Checks that were not made, as they need the names of a path and the question has none."""
 

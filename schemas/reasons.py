@@ -14,7 +14,7 @@ PathReason = Literal["no-walk", "no-answer-in-reach"]
 QuestionReason = Literal[
     "answer-untyped", "answer-too-long", "answer-form", "answer-is-bridge", "not-derivable", "multi-valued",
     "answer-unconfirmed", "answer-disputed", "volatile", "guessable-answer", "no-fact", "reading-differs", "unread",
-    "writer-declined", "asked-often", "unnamed", "concept-not-in-answer", "rules-broken", "not-curious",
+    "writer-declined", "unnamed", "concept-not-in-answer", "rules-broken", "not-curious",
 ]  # fmt: skip
 RewriteReason = Literal[
     "alias-leak", "demonym-leak", "answer-leak", "not-unique", "multi-valued", "near-miss", "too-many-near-misses",

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 
 from pipelines.agent.cascade import (
     DEFAULTS,
-    ESTIMATED,
+    ESTIMATE,
     CascadeResult,
     RolloutFault,
-    TokenCounter,
     examine_rollout,
 )
 from pipelines.agent.judging import (
@@ -64,20 +63,18 @@ class Cascade(Prompted):
         process: marks rollouts without faults; None makes no request.
         verifier: verifies them, in the place of marks; None makes no request.
         watch: stops the run if too many answers are unscored; None counts none.
-        counter: counts tokens.
     """
 
     rules: TrajectoriesConfig = DEFAULTS
     jury: Jury = COMPARER_ALONE
     process: ProcessJury | None = None
     watch: UnscoredWatch | None = None
-    counter: TokenCounter = ESTIMATED
     verifier: Verifier | None = None
 
     @property
     def identity(self) -> str:
         judges = [each.identity for each in (self.jury, *self._judges)]
-        return digest_value([self.rules.model_dump(), *judges, self.counter.identity])
+        return digest_value([self.rules.model_dump(), *judges, ESTIMATE])
 
     @property
     def _judges(self) -> tuple[ProcessJury | Verifier, ...]:
@@ -91,7 +88,7 @@ class Cascade(Prompted):
         """Return every reason against a rollout; whoever judges the way is asked only where there is no other."""
         judgement = await self.jury.judge(rollout.question, rollout.answer, rollout.reference, rollout.record_id)
         self._watch(judgement.verdict == "unscored", judgement.detail)
-        found = examine_rollout(rollout, judgement, self.rules, self.counter)
+        found = examine_rollout(rollout, judgement, self.rules)
         marks, faults = None, found.faults
         if self.process is not None and not faults:
             marks = await self.process.mark(rollout)

@@ -3,24 +3,20 @@
 Format and the answer always decide; the mechanical checks (research/quality.md 1H, R1-R10) are those that the settings
 name. An UNKNOWN result rejects as a FAIL does.
 
-Lengths are in tokens, as a student is trained on messages and pictures. They are exact with a student's own
-``tokenizer.json``. Otherwise they are estimated for byte-level BPE of some 150,000 tokens such as Qwen's, with weights
-fitted to overestimate: transcripts of the demo by 8% to 17%, any six articles of the English Wikipedia by 5% to 18%.
-One article is 11% too long on average; four of a hundred are too short, at worst by 10%. Random letters may be longer
-than estimated; no estimate exceeds the number of bytes.
+Lengths are in tokens, as a student is trained on messages and pictures, estimated for byte-level BPE of some 150,000
+tokens such as Qwen's, with weights fitted to overestimate: transcripts of the demo by 8% to 17%, any six articles of
+the English Wikipedia by 5% to 18%. One article is 11% too long on average; four of a hundred are too short, at worst by
+10%. Random letters may be longer than estimated; no estimate exceeds the number of bytes.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from math import ceil, prod, sqrt
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, get_args
+from typing import get_args
 from urllib.parse import unquote
 
 from pipelines.agent.contamination import Watched, find_flags
@@ -49,7 +45,6 @@ from pipelines.checks.rollouts import (
 )
 from pipelines.checks.verdicts import CheckResult
 from pipelines.config.settings import TrajectoriesConfig
-from pipelines.errors import ConfigError
 from pipelines.graph.answers import compare_answers, is_no_answer
 from pipelines.pictures import TRAINING_PIXELS
 from schemas.datasets import Observation, Rollout, Step, Support
@@ -160,7 +155,8 @@ TURN_TOKENS = 6
 """Tokens that a chat template sets around a message: its beginning, role and end with their line breaks."""
 PICTURE_TOKENS = 2
 """Tokens that a chat template sets around a picture."""
-VERSION = 1
+ESTIMATE = "estimate:1"
+"""Which estimate; part of the identity of what counts by it."""
 _LETTERS = bytes(97 if chr(c).islower() and c < 128 else 65 if chr(c).isupper() and c < 128 else 32 for c in range(256))
 """Lower letters as a, upper ones as A, all else as a space."""
 _MARKS = bytes(46 if 32 < c < 127 and not chr(c).isalnum() else 32 for c in range(256))
@@ -174,34 +170,9 @@ _LONG = 14
 """Letters beyond which a word is likely none."""
 
 
-class TokenCounter(Protocol):
-    """Counts the tokens of texts."""
-
-    @property
-    def identity(self) -> str:
-        """Digest of everything that decides a count."""
-
-    def __hash__(self) -> int: ...
-
-    def count(self, text: str) -> int:
-        """Return the tokens of a text, without those of a template."""
-
-
-@dataclass(frozen=True, slots=True)
-class EstimatedTokens:
-    """Estimates token counts from above, without a tokenizer."""
-
-    @property
-    def identity(self) -> str:
-        return f"estimate:{VERSION}"
-
-    def count(self, text: str) -> int:
-        """Return an estimate of a text's tokens, at most its bytes."""
-        return _estimate(text)
-
-
 @lru_cache(maxsize=512)
-def _estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
+    """Return an estimate of a text's tokens from above, at most its bytes."""
     size = len(text.encode("utf-8", "replace"))
     plain = text.encode("ascii", "replace")
     words, marks = plain.translate(_LETTERS).split(), plain.translate(_MARKS).split()
@@ -218,42 +189,6 @@ def _estimate(text: str) -> int:
     return min(max(1, ceil(estimate)), size)
 
 
-@dataclass(frozen=True, slots=True)
-class ExactTokens:
-    """Counts with a student's tokenizer, as :func:`open_tokenizer` makes it."""
-
-    tokenizer: Any = field(compare=False)
-    """Of the package ``tokenizers``."""
-    digest: str
-
-    @property
-    def identity(self) -> str:
-        return f"tokenizer:{self.digest}"
-
-    def count(self, text: str) -> int:
-        """Return the tokens of a text."""
-        clean = text.encode("utf-8", "replace").decode()
-        return len(self.tokenizer.encode(clean, add_special_tokens=False).ids)
-
-
-def open_tokenizer(path: Path) -> ExactTokens:
-    """Read a ``tokenizer.json``."""
-    try:
-        tokenizers = import_module("tokenizers")
-    except ImportError as error:
-        raise ConfigError(f"trajectories.tokenizer: {path} needs the package tokenizers, which is missing") from error
-    try:
-        source = path.read_bytes()
-        json.loads(source)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"trajectories.tokenizer: {path} is not a tokenizer.json: {error}") from error
-    try:
-        tokenizer = tokenizers.Tokenizer.from_buffer(source)
-    except Exception as error:  # the package raises nothing finer
-        raise ConfigError(f"trajectories.tokenizer: {path} is not a tokenizer.json: {error}") from error
-    return ExactTokens(tokenizer, hashlib.sha256(source).hexdigest())
-
-
 def count_picture(width: int, height: int, pixels: int) -> int:
     """Return an upper bound of a picture's tokens."""
     scale = min(1.0, sqrt(pixels / (width * height)))
@@ -262,27 +197,21 @@ def count_picture(width: int, height: int, pixels: int) -> int:
     return PICTURE_TOKENS + prod(sides)
 
 
-def measure_rollout(rollout: Rollout, counter: TokenCounter) -> int:
-    """Return a rollout's length in tokens, from above where the counter counts so.
+def measure_rollout(rollout: Rollout) -> int:
+    """Return a rollout's length in tokens, from above.
 
     System message, question, every reply and every observation count. A release may strip markup, which makes a row
     shorter.
     """
     dialect = DIALECTS.get(rollout.dialect, SYNTH)
-    texts = [rollout.question]
+    texts = [rollout.system, rollout.question]
     for step in rollout.steps:
         texts.append(step.reply)
         if step.observation is not None:
             texts.append(render_observation(step.observation, dialect))
-    words = _count_system(counter, rollout.system) + sum(map(counter.count, texts))
     sizes = ((image.picture.width, image.picture.height) for image in rollout.images)
     pictures = sum(count_picture(width, height, TRAINING_PIXELS) for width, height in sizes)
-    return words + pictures + TURN_TOKENS * (len(texts) + 1)
-
-
-@lru_cache(maxsize=16)
-def _count_system(counter: TokenCounter, system: str) -> int:
-    return counter.count(system)
+    return sum(map(estimate_tokens, texts)) + pictures + TURN_TOKENS * len(texts)
 
 
 _ORDER: tuple[TrajectoryReason, ...] = get_args(TrajectoryReason)
@@ -293,7 +222,6 @@ ASKED_OF_PATHS: tuple[TrajectoryReason, ...] = ("memory-jump", "path-not-covered
 
 
 DEFAULTS = TrajectoriesConfig()
-ESTIMATED = EstimatedTokens()
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,17 +271,12 @@ _CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
 )
 
 
-def examine_rollout(
-    rollout: Rollout,
-    judgement: Judgement | None,
-    rules: TrajectoriesConfig,
-    counter: TokenCounter,
-) -> CascadeResult:
+def examine_rollout(rollout: Rollout, judgement: Judgement | None, rules: TrajectoriesConfig) -> CascadeResult:
     """Return every reason against a rollout but the process judge's, with its length and its supports.
 
     A missing answer is not also wrong, and a wrong answer is not checked for support.
     """
-    trail, tokens = read_trail(rollout), measure_rollout(rollout, counter)
+    trail, tokens = read_trail(rollout), measure_rollout(rollout)
     held = None if is_unanswered(rollout) else judgement or _compare(rollout)
     case = _Case(trail, held, tokens, rules)
     found = [*_check_turns(trail), *_find_answer_faults(rollout, held)]

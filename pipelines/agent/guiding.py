@@ -19,7 +19,7 @@ from pipelines.graph.facts import Attribute, read_relations
 from pipelines.graph.propositions import Proposition, list_lines, place_relations, state_answer, view_lines
 from pipelines.graph.query import Indexes
 from pipelines.graph.salience import is_generic, rate_attribute, rate_hop
-from pipelines.graph.walks import DISAMBIGUATION, HUB, LIST, Order, Walk, WalkGraph, WalkMove
+from pipelines.graph.walks import DISAMBIGUATION, HUB, LIST, NO_BRIDGE, NO_END, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, draw_unit
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from pipelines.splits import SplitRule
@@ -36,7 +36,7 @@ from schemas.tasks import (
     WalkedStep,
 )
 
-VERSION = 1
+VERSION = 2
 READ_SENTENCES = 30
 """First sentences of a page that the model reads: nearly all facts of an infobox stand in them."""
 OFFERED = 8
@@ -157,7 +157,8 @@ class Guide(Prompted):
         return [move for _, move in rated[:OFFERED]]
 
     def _is_open(self, nodes: Sequence[int], move: WalkMove, split: Split, left: int) -> bool:
-        if move.target in nodes or self.graph.flags[move.target] & (LIST | DISAMBIGUATION):
+        shut = LIST | DISAMBIGUATION | (NO_BRIDGE if left else NO_END)
+        if move.target in nodes or self.graph.flags[move.target] & shut:
             return False
         if self._is_common(move.target):
             return left > 0 and not any(map(self._is_common, nodes[1:]))

@@ -7,7 +7,7 @@ took when they were first made.
 
 from dataclasses import dataclass, field
 
-from pipelines.agent.cascade import ESTIMATED
+from pipelines.agent.cascade import estimate_tokens
 from pipelines.agent.contamination import Watched
 from pipelines.agent.dialects import SYNTH, Dialect, SystemInputs, list_offered, translate_tools
 from pipelines.agent.observations import ToolOutcome, refuse_call
@@ -207,7 +207,7 @@ def _find_limit(settings: RolloutsConfig, frame: Frame, course: Course) -> StopR
     if frame.stopwatch.seconds >= MAX_SECONDS:
         return "time-limit"
     if settings.max_context_tokens:
-        used = course.tokens or sum(ESTIMATED.count(message.text) for message in course.messages)
+        used = course.tokens or sum(estimate_tokens(message.text) for message in course.messages)
         is_long = used >= settings.max_context_tokens
     else:
         is_long = sum(len(message.text) for message in course.messages) > MAX_CHARACTERS

@@ -135,8 +135,8 @@ def _find_figure(text: str, numbers: set[Decimal], answer: Answer) -> str:
     return find_value(text, answer) if numbers and (date is not None or is_number(answer)) else ""
 
 
-_PERSON = "person"
-"""What a question may call the anchor whatever its type: a picture does not show a profession."""
+NEUTRAL = ("person", "place")
+"""What a question may call the anchor whatever its type, which may be wrong: a picture does not show a profession."""
 
 
 def stands_in(phrase: str, text: str) -> bool:
@@ -306,7 +306,7 @@ def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) 
     """
     types = [corpus.page(number).type for number in numbers]
     titles = [branch.node.title for branch in proof.branches if branch.named]
-    known = (_PERSON, types[0], types[len(proof.nodes) - 1], *(c.value for c in proof.constraints), *titles)
+    known = (*NEUTRAL, types[0], types[len(proof.nodes) - 1], *(c.value for c in proof.constraints), *titles)
     told = {fold_spaces(word) for word in known}
     left = fold_spaces(text)
     for value in sorted(told - {""}, key=lambda value: (-len(value), value)):
@@ -328,12 +328,12 @@ _SHOWN = (
 )
 _PICTURE = r"(?:image|picture|photo|photograph|snapshot|illustration)(?!\w)"
 _THE_PICTURE = rf"(?:the|this|that) (?:(?:given|attached|accompanying|provided|above|input) )?{_PICTURE}"
-_RELATIVE = r"(?:,? (?:that|which|who|whom) (?:(?:is|was|can be|appears|we see|you see|you can see) )?|,? as | )"
+_RELATIVE = r"(?:,? (?:that|which|who|whom|what) (?:(?:is|was|can be|appears|we see|you see|you can see) )?|,? as | )"
 _POINTERS = re.compile(
     rf"{_RELATIVE}(?:{_SHOWN} (?:in|on|by|from)|in|from|(?<=subject )of) {_THE_PICTURE}"
     rf"|{_RELATIVE}{_SHOWN} (?:here|above|below)(?!\w)"
     rf"| (?:pictured|shown|depicted|photographed)(?=[?.,;:])"
-    rf"|(?: that| which| whom)? {_THE_PICTURE} (?:shows|depicts|portrays)(?!\w)",
+    rf"|(?: that| which| whom| what)? {_THE_PICTURE} (?:shows|depicts|portrays)(?!\w)",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(r"\b(?:the|this|that) (?:pictured|depicted|photographed|shown) (?=\w)", re.IGNORECASE)
@@ -357,8 +357,7 @@ _QUOTED = re.compile(r"“[^“”]*”")
 _SLOT = re.compile(r"\[[a-z_ ]+\]|\{\w*\}|<\w+>|__+")
 _SPECIES_OF = re.compile(r"^(?:species|genus|breed|kind|type) of ")
 
-_ANY = frozenset("thing subject entity object sight".split())
-_REFERENCES_PERSON = frozenset(("person", "individual", "human", "human being", "public figure", "figure"))
+_ANY = frozenset((*NEUTRAL, *"thing subject entity object sight individual human figure".split(), "human being"))
 _BROADER_TEXT = """
 place, location, site, spot: town city village settlement municipality commune suburb district country region state
  province county island lake river mountain hill valley volcano waterfall bay beach cape forest park garden square
@@ -437,7 +436,9 @@ def find_references(text: str) -> Iterator[Reference]:
     """Yield the places where a text points to a picture, in order."""
     flat = " ".join(text.split())
     for found in _POINTERS.finditer(flat):
-        noun = _read_noun(flat[max(0, found.start() - _WINDOW) : found.start()])
+        # "What the image shows" is any thing.
+        free = found[0].casefold().startswith(" what ")
+        noun = "thing" if free else _read_noun(flat[max(0, found.start() - _WINDOW) : found.start()])
         yield Reference(noun, flat[found.end() :][:_WINDOW].casefold())
     for found in _BEFORE.finditer(flat):
         words = _WORDS.findall(flat[found.end() :][:_WINDOW].casefold())
@@ -453,10 +454,7 @@ def is_no_narrower(noun: str, anchor_type: str) -> bool:
     parts = phrase.split()
     if said in {kind, whole, *(" ".join(parts[start:]) for start in range(len(parts)))} or said in _ANY:
         return True
-    head = parts[-1] if parts else ""
-    if said in _REFERENCES_PERSON:
-        return head not in _THINGS and said != head
-    return head in _BROADER.get(said, frozenset())
+    return bool(parts) and parts[-1] in _BROADER.get(said, frozenset())
 
 
 def find_incoherence(text: str) -> str:

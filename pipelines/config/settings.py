@@ -427,6 +427,11 @@ class PathsConfig(Section):
     weights: tuple[float, ...] = Field((0.4, 0.4, 0.2), description="probability of each length")
     walks: int = Field(10, ge=1, description="walks tried for a seed before it is dropped")
     per_seed: int = Field(1, ge=1, description="paths made from a seed")
+    in_degree: dict[Literal["bridge", "answer"], tuple[int, int]] = Field(
+        default_factory=dict,
+        description="least and most articles that link to a bridge, and to the page with the answer, as in "
+        "{ bridge = [2, 100] }; the papers bound the anchor's alone",
+    )
     text_hops: bool = Field(False, description="allow hops made by a link in a sentence, beside infobox relations")
     guide: Literal["off", "model"] = Field(
         "off",
@@ -448,7 +453,7 @@ class PathsConfig(Section):
         description="largest share of a shard's paths that end at one entity, ask for one fact or have one answer; 1: "
         "no cap",
     )
-    max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same of one relation that is asked for")
+    max_relation_share: float = Field(1.0, gt=0.0, le=1.0, description="the same of one relation; five may in any case")
 
 
 class QuestionsConfig(Section):
@@ -569,9 +574,8 @@ class TrajectoriesConfig(Section):
     """The rejection cascade. Format and the answer always decide."""
 
     checks: tuple[TrajectoryCheck, ...] = Field(ALL_CHECKS, description="mechanical checks that refuse")
-    max_tokens: int = Field(32_000, ge=0, description="length a student is trained at, pictures included; 0: no limit")
-    tokenizer: str = Field(
-        "", description="tokenizer.json of the student, read with `tokenizers`; empty: lengths are estimated from above"
+    max_tokens: int = Field(
+        32_000, ge=0, description="length a student is trained at, pictures included, estimated from above; 0: no limit"
     )
     min_process: float = Field(
         0.0, ge=0.0, le=5.0, description="lowest mean mark that models.judge gives the way to the answer; 0: not asked"

@@ -25,7 +25,7 @@ from pipelines.corpus.boxes import needs_survey
 from pipelines.corpus.data import read_names
 from pipelines.corpus.dump import Site, list_parts, plan_ranges, read_site, strip_qualifier
 from pipelines.corpus.images import write_images
-from pipelines.corpus.kinds import find_domain, name_class_kind
+from pipelines.corpus.kinds import choose_class_kind, find_domain
 from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
 from pipelines.corpus.manifest import (
     ANCHOR_PAGES,
@@ -127,11 +127,14 @@ def write_pages(
 def _fill_kinds(rows: pa.Table, classes: pa.ChunkedArray, labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
     # A class without an English noun has its label in the wiki's language: the writer of questions reads both.
     kinds, domains = rows["type"].to_pylist(), rows["domain"].to_pylist()
+    boxed = pc.not_equal(rows["infobox"], "").to_pylist()
     for row, kind in enumerate(kinds):
-        if not kind and (own := classes[row].as_py()):
-            named = name_class_kind(own)
-            kinds[row] = named or next((labels[qid] for qid in own if qid in labels), "")
-            domains[row] = find_domain(named)
+        own = classes[row].as_py()
+        named = choose_class_kind(kind, own, boxed[row])
+        if named != kind:
+            kinds[row], domains[row] = named, find_domain(named)
+        elif not kind:
+            kinds[row] = next((labels[qid] for qid in own if qid in labels), "")
     return kinds, domains
 
 

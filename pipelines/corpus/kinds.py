@@ -50,7 +50,7 @@ _PHRASE_END = re.compile(
 )
 _NOTICE = re.compile(
     r"(?:For (?:other|the|an?) |This (?:article|page) |Not to be confused|See also|Disambiguation"
-    r"|.{1,60} redirects here|.{1,40} may (?:also )?refer to )"
+    r"|.{1,60} redirects here|.{1,40} may (?:also )?refer to |.{1,40} is also an? )"
 )
 _CLAUSE = re.compile(r"(?:While|Although|Though|Before|After|Because|Since|If|When)\b")
 _VERB = re.compile(r" (?:is|was|are|were|refers?) ")
@@ -101,10 +101,18 @@ def choose_kind(infobox_kind: str, lead_kind: str, title_kind: str = "") -> str:
     return lead_kind if finer else infobox_kind
 
 
-def name_class_kind(classes: Iterable[str]) -> str:
-    """Return the noun of the first known one of an entity's classes in Wikidata (P31), or an empty string."""
-    nouns = read_data("kinds")["classes"]
-    return next((str(nouns[qid]) for qid in classes if qid in nouns), "")
+def choose_class_kind(kind: str, classes: Iterable[str], boxed: bool) -> str:
+    """Return the noun of an entity's classes in Wikidata (P31), or its page's own where that says the same or more.
+
+    Leads call Saudi Arabia a god. But "novelist" says more than "person", and an infobox is as deliberate as a class.
+    """
+    nouns = [str(noun) for qid in classes if (noun := read_data("kinds")["classes"].get(qid))]
+    broad, general = (read_names("kinds", name) for name in ("broad", "broad_classes"))
+    for noun in nouns:
+        near = find_domain(noun) == find_domain(kind) != OTHER
+        if noun == kind or (near and (boxed or noun in broad | general)) or (is_abstract(noun) and is_abstract(kind)):
+            return kind
+    return nouns[0] if nouns else kind
 
 
 def find_domain(kind: str, lead_kind: str = "") -> str:
@@ -272,7 +280,9 @@ def _read_inner(part: str, rest: str) -> str:
     if head not in read_names("kinds", "hollow_heads"):
         return ""
     of = _OF.match(rest)
+    # "A body in the United Kingdom" is no kingdom: what is meant stands in small letters.
     inner = _read_phrase(rest[of.end() :]) if of else ""
+    inner = inner if inner.split(" ")[-1][:3] in rest else ""
     if head == "member" and find_domain(inner) != ORGANISM:
         inner = ""
     modified = head in read_names("kinds", "modified_heads")

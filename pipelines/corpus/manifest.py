@@ -17,7 +17,7 @@ from pipelines.errors import ConfigError, Damaged
 from pipelines.ids import digest_file, digest_value
 
 SCHEMA_VERSION = 6
-BUILDER_VERSION = 16
+BUILDER_VERSION = 17
 """Raised whenever the same input would give other tables."""
 
 

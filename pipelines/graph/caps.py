@@ -1,9 +1,8 @@
 """What the paths of a shard ask for: a balance of types of answers, and caps on facts, answers and relations.
 
-Walks of a link graph funnel into few articles. A walk drawn by chance goes elsewhere where one more would be too many
-(:class:`Tally`); what a guide walked to is counted the same way before a writer is paid (:func:`find_capped`). A
-shard is the largest set whose order nothing else decides, so shares hold for each shard alone, and so for all of them.
-Names come first: of dates and numbers there are always enough.
+Walks of a link graph funnel into few articles. A walk, guided or not, goes elsewhere where one more would be too many
+(:class:`Tally`). A shard is the largest set whose order nothing else decides, so shares hold for each shard alone, and
+so for all of them.
 """
 
 import math
@@ -14,23 +13,20 @@ from itertools import chain
 from math import ceil, floor
 from typing import Self
 
-from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import Attribute, stem_key
 from pipelines.ids import draw_unit
-from pipelines.names import fold_name
-from schemas.datasets import Path
-from schemas.proofs import Answer, AnswerType
+from schemas.proofs import AnswerType
 
-LEAST = 2
-"""Paths that may ask for the same however few a shard has."""
+LEAST, LEAST_ALIKE = 2, 5
+"""Paths that may ask for the same, or by the same relation, however few a shard has."""
 
 
 @dataclass(slots=True)
 class Tally:
     """What the paths of a shard ask for, counted one after another: none goes over a share of those counted so far.
 
-    Few paths have no shares: ``LEAST`` of them may ask for the same in any case, and each answer of a relation is right
-    for one.
+    Few paths have no shares: ``LEAST`` of them may ask for the same in any case, ``LEAST_ALIKE`` by one relation, and
+    each answer of a relation is right for one.
     """
 
     answer_share: float
@@ -39,22 +35,19 @@ class Tally:
     """The same of one relation asked for."""
     guess_share: float
     """Largest share of one answer among the paths that ask for its relation: what guessing it would score."""
-    whole: int = 0
-    """Number of all paths, where it is known: the shares of answers, facts and relations are of them."""
     paths: int = 0
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def find_over(self, asked: Attribute | Path) -> str:
+    def find_over(self, asked: Attribute) -> str:
         """Return what one more path to a fact would ask for too often, empty for nothing."""
-        count = self.whole or self.paths + 1
-        caps = {"answer": _cap(self.answer_share, count), "fact": _cap(self.answer_share, count),
-                "relation": _cap(self.relation_share, count)}  # fmt: skip
+        same = max(ceil(self.answer_share * (self.paths + 1)), LEAST)
+        alike = max(ceil(self.relation_share * (self.paths + 1)), LEAST_ALIKE)
         keys = _list_keys(asked)
-        over = next((kind for kind, cap in caps.items() if self.seen[kind, keys[kind]] >= cap), "")
-        most = max(floor(self.guess_share * (self.seen["relation", keys["relation"]] + 1)), 1)
-        return over or ("guess" if self.seen["guess", keys["guess"]] >= most else "")
+        guess = max(floor(self.guess_share * (self.seen["relation", keys["relation"]] + 1)), 1)
+        most = {"answer": same, "fact": same, "relation": alike, "guess": guess}
+        return next((kind for kind, cap in most.items() if self.seen[kind, keys[kind]] >= cap), "")
 
-    def add(self, asked: Attribute | Path) -> None:
+    def add(self, asked: Attribute) -> None:
         """Count a path to a fact."""
         self.paths += 1
         self.seen.update(_list_keys(asked).items())
@@ -103,46 +96,10 @@ def list_marks(answer: str, page_id: int, relation: str) -> tuple[str, str, str,
     return f"answer {answer}", f"page {page_id}", f"relation {stem}", f"guess {stem} {answer}"
 
 
-def _list_keys(asked: Attribute | Path) -> dict[str, str]:
-    if isinstance(asked, Path):
-        typed, end, key = _type_answer(asked), asked.nodes[-1].title, asked.answer_relation
-        answer = typed.key if typed else fold_name(asked.answer_text)
-    else:
-        end, key, answer = str(asked.fact.node), asked.fact.key, asked.answer.key
-    relation = stem_key(key)
-    return {"fact": f"{relation} of {end}", "answer": answer, "relation": relation, "guess": f"{relation} is {answer}"}
-
-
-def find_capped(
-    paths: Sequence[Path], answer_share: float, relation_share: float, guess_share: float = 1.0
-) -> dict[str, str]:
-    """Return the record ids of the paths over a cap, each with what is asked too often."""
-    tally = Tally(answer_share, relation_share, guess_share, len(paths))
-    left = sorted(paths, key=lambda path: (not _is_name(path), draw_unit("cap", path.record_id)))
-    # Of more paths that ask for a relation one answer may have more: those over are tried again after the others.
-    while True:
-        over = {}
-        for path in left:
-            if kind := tally.find_over(path):
-                over[path.record_id] = f"{kind} {_list_keys(path)[kind]!r} asked for often enough in {len(paths)} paths"
-            else:
-                tally.add(path)
-        if len(over) == len(left):
-            return over
-        left = [path for path in left if path.record_id in over]
-
-
-def _cap(share: float, count: int) -> int:
-    return max(ceil(share * count), LEAST)
-
-
-def _type_answer(path: Path) -> Answer | None:
-    return type_answer(path.answer_text, path.answer_iso, path.answer_relation)
-
-
-def _is_name(path: Path) -> bool:
-    answer = _type_answer(path)
-    return answer is not None and answer.type in ("name", "string")
+def _list_keys(asked: Attribute) -> dict[str, str]:
+    relation, answer = stem_key(asked.fact.key), asked.answer.key
+    fact = f"{relation} of {asked.fact.node}"
+    return {"fact": fact, "answer": answer, "relation": relation, "guess": f"{relation} is {answer}"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,15 +85,18 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
 _LOW = np.uint64((1 << 32) - 1)
 
-LIST, DISAMBIGUATION, HUB, GENERIC = 1, 2, 4, 8
-"""Bits of a node's flags."""
+LIST, DISAMBIGUATION, HUB, GENERIC, NO_BRIDGE, NO_END = 1, 2, 4, 8, 16, 32
+"""Bits of a node's flags; the last two by its in-degree."""
 CLOSED = LIST | DISAMBIGUATION | HUB
 """A node with any of these bits is never stepped on."""
 NO_ANSWER = CLOSED | GENERIC
 """A node with any of these bits is no answer: too many questions have it."""
-REASONS = ("hub", "list-page", "disambiguation-page", "out-of-reach", "cycle", "unreadable", "dead-end", "generic")
+REASONS = ("hub", "list-page", "disambiguation-page", "out-of-reach", "cycle", "unreadable", "dead-end", "generic",
+           "in-degree")  # fmt: skip
 """Why a link was not taken, the first that applies; ``dead-end`` counts the steps that found no link to take."""
-_HUB, _LISTED, _AMBIGUOUS, _FAR, _CYCLE, _UNREADABLE, _DEAD_END, _GENERIC = map(np.uint8, range(1, 1 + len(REASONS)))
+_HUB, _LISTED, _AMBIGUOUS, _FAR, _CYCLE, _UNREADABLE, _DEAD_END, _GENERIC, _DEGREE = map(
+    np.uint8, range(1, 1 + len(REASONS))
+)
 BATCH = 1 << 17
 """Walks drawn together: many enough for numpy, few enough for the cache; about 20 MB."""
 ASKED = 256
@@ -238,7 +241,8 @@ class _Batch:
         self.refused = np.zeros(count * len(REASONS), dtype=np.uint32)
         flags = np.arange(256)
         self.reason_of_flags = np.zeros(256, dtype=np.uint8)
-        for flag, reason in ((GENERIC, _GENERIC), (DISAMBIGUATION, _AMBIGUOUS), (LIST, _LISTED), (HUB, _HUB)):
+        for flag, reason in ((NO_BRIDGE | NO_END, _DEGREE), (GENERIC, _GENERIC), (DISAMBIGUATION, _AMBIGUOUS),
+                             (LIST, _LISTED), (HUB, _HUB)):  # fmt: skip
             self.reason_of_flags[(flags & flag) > 0] = reason
 
     def walk(self) -> Sampled:
@@ -342,9 +346,10 @@ class _WalkStep:
     def _judge(self, who: Numbers, targets: Nodes) -> Bits:
         batch, walks = self.batch, self.walks.take(who)
         flags = batch.terrain.flags.take(targets)
-        reasons: Bits = batch.reason_of_flags.take(flags & np.uint8(self.rows.closed))
+        left = (batch.lengths.take(walks) - self.step - 1).astype(np.uint16)
+        closed = np.where(left > 0, np.uint8(self.rows.closed | NO_BRIDGE), np.uint8(self.rows.closed | NO_END))
+        reasons: Bits = batch.reason_of_flags.take(flags & closed)
         if batch.terrain.reach is not None:
-            left = (batch.lengths.take(walks) - self.step - 1).astype(np.uint16)
             far = (batch.terrain.reach.take(targets) >> (batch.bits.take(walks) + left)) & 1 == 0
             reasons[far & (reasons == 0)] = _FAR
         # The test for cycles costs most, so it comes last, on the few links that are left.
@@ -455,7 +460,8 @@ def extend_reach(ends: Bits, edges: Sequence[Rows], flags: Bits, steps: int) -> 
         if left < steps:
             before, current = current, np.zeros_like(ends)
             for rows in edges:
-                _join_rows(rows, np.where(flags & np.uint8(rows.closed) == 0, before, np.uint8(0)), current)
+                closed = np.uint8(rows.closed | (NO_BRIDGE if left else NO_END))
+                _join_rows(rows, np.where(flags & closed == 0, before, np.uint8(0)), current)
     return marks
 
 
@@ -560,7 +566,10 @@ class WalkGraph:
     @cached_property
     def flags(self) -> Bits:
         """Bits of each article: list, disambiguation page, hub, with ``salience`` also generic; 0 for none."""
-        flags = read_flags(self.corpus, self.rules.hub_in_degree)
+        flags, degrees = read_flags(self.corpus, self.rules.hub_in_degree), self.corpus.graph.in_degree
+        for role, (low, high) in self.rules.settings.in_degree.items():
+            bit = NO_BRIDGE if role == "bridge" else NO_END
+            flags |= ((degrees < low) | (degrees > high)) * np.uint8(bit)
         if self.rules.settings.salience:
             flags |= find_generic(self.corpus) * np.uint8(GENERIC)
         return flags
@@ -573,6 +582,7 @@ class WalkGraph:
         rules = self.rules
         decides = [
             self._steps, rules.hub_in_degree, rules.settings.text_hops, rules.max_answer_tokens, repr(rules.splits),
+            *sorted(rules.settings.in_degree.items()),
             *map(inspect.getsource, DECIDING), read_lists() if rules.settings.salience else "",
         ]  # fmt: skip
         path = self._kept / f"reach-{digest_value([REACH_VERSION, self.corpus.digest, decides])[:16]}.npy"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, get_args
 
 from pipelines.agent.acceptance import Cascade
 from pipelines.agent.attempts import MAX_SEARCHES, SEARCH_HITS, Preset, Searches, make_plan
-from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
 from pipelines.agent.choosing import FETCHED_OTHERS, DistractorFetcher, EaseRater, PictureChooser
 from pipelines.agent.depicting import LISTED, CandidateLister, ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
@@ -424,20 +423,19 @@ class Acting:
         """Return the rejection cascade, with a count of unscored answers of its own.
 
         Raises:
-            ConfigError: if the tokenizer cannot be read, or nobody is there to verify.
+            ConfigError: if nobody is there to verify.
         """
         config, roles = self.config, self.roles
         judged, verified = "judge" in config.roles, bool(config.trajectories.verifications)
         if verified and not judged:
             raise ConfigError("trajectories.verifications needs models.judge, a model that is not the teacher")
-        marked, tokenizer = judged and not verified and config.trajectories.min_process, config.trajectories.tokenizer
+        marked = judged and not verified and config.trajectories.min_process
         return Cascade(
             config.trajectories,
             roles.make_jury(),
             ProcessJury(roles.ask("judge", "judge_process")) if marked else None,
             UnscoredWatch(self.config.runtime.unscored),
-            open_tokenizer(Path(tokenizer)) if tokenizer else EstimatedTokens(),
-            Verifier(roles.ask("judge", "verify_trajectory")) if verified else None,
+            verifier=Verifier(roles.ask("judge", "verify_trajectory")) if verified else None,
         )
 
     def _make_tools(self) -> ToolBox:
@@ -756,7 +754,6 @@ class Assembly:
             ANSWER_TOKENS,
             self.splits,
             config.obfuscated_answers,
-            (self.config.paths.max_answer_share, self.config.paths.max_relation_share),
         )
 
     def _make_concept_asker(self) -> ConceptAsker:
@@ -822,7 +819,7 @@ class Assembly:
     def _build_groundings(self) -> AnyStage:
         if self.config.method == "news":
             return Reviews(read_decisions(self.config.news.decisions))
-        asking = self.roles.ask("rewriter", "refer_to_anchor", 3)
+        asking = self.roles.ask("rewriter", "refer_to_anchor", 4)
         commons, lister = self.config.commons, self.seeing.make_lister()
         others = DistractorFetcher(lister, FETCHED_OTHERS, self.config.seed) if commons.fetch else None
         chooser = self.seeing.make_chooser(lister)

@@ -1,7 +1,8 @@
 """Paths: constrained walks from seeds, with roles, relations and evidence (OpenSearch-VL, equation 5)."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -10,6 +11,7 @@ from pipelines.agent.guiding import Guide
 from pipelines.checks.examination import PathDemands
 from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
+from pipelines.errors import RateLimited
 from pipelines.graph.caps import Balance, Ration, Tally, list_marks
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_answer, cite_fact, cite_sentence, make_node
@@ -30,6 +32,13 @@ ANSWER_TYPES: Mapping[AnswerType, float] = {"name": 0.6, "date": 0.25, "number":
 
 
 @dataclass(slots=True)
+class _Turn:
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    error: RateLimited | None = None
+    """What put the record off: it is tried again, and so are those that wait for it."""
+
+
+@dataclass(slots=True)
 class _Shard:
     records: Sequence[Seed]
     balance: Balance
@@ -37,6 +46,22 @@ class _Shard:
     ration: Ration | None = None
     made: dict[str, "Sequence[Path] | Rejection"] = field(default_factory=dict)
     """By record id, the first of the records."""
+    turns: dict[str, _Turn] = field(default_factory=dict)
+    """Of guided walks, by record id: what earlier records ask for decides what a later one may."""
+
+    def begin_turn(self, record_id: str) -> _Turn:
+        if record_id not in self.turns or self.turns[record_id].error:
+            self.turns[record_id] = _Turn()
+        return self.turns[record_id]
+
+    async def await_earlier(self, record_id: str) -> None:
+        for record in self.records:
+            if record.record_id == record_id:
+                return
+            turn = self.turns[record.record_id]
+            await turn.over.wait()
+            if turn.error:
+                raise turn.error
 
 
 @dataclass(frozen=True)
@@ -81,9 +106,13 @@ class Paths(Prompted):
         return (self.guide.describe(),) if self.guide else ()
 
     def prepare(self, records: Sequence[Seed]) -> None:
-        """Draw the first walk of every path of a shard at once; each is the same as when drawn alone."""
-        if self.guide:
-            return
+        """Start the shard's counts; draw the first walk of every path at once, each the same as when drawn alone."""
+        balance = Balance(ANSWER_TYPES) if self.guide else self._draw_first(records)
+        turns = {record.record_id: _Turn() for record in records}
+        shard = _Shard(records, balance, self._start_tally(), self._start_ration(records), turns=turns)
+        self.shards.update((record.record_id, shard) for record in records)
+
+    def _draw_first(self, records: Sequence[Seed]) -> Balance:
         orders = []
         for record in records:
             node = self.graph.corpus.find(record.title)
@@ -92,10 +121,7 @@ class Paths(Prompted):
         drawn = self.graph.draw_walks(orders, self.seed)
         self.drawn.update(zip(orders, drawn, strict=True))
         walks = (walk for each in drawn if (walk := self.graph.read_walk(each)) is not None)
-        ends = {walk.moves[-1].target: walk.attributes for walk in walks}
-        balance, tally = Balance.of(ANSWER_TYPES, ends), self._start_tally()
-        shard = _Shard(records, balance, tally, self._start_ration(records))
-        self.shards.update((record.record_id, shard) for record in records)
+        return Balance.of(ANSWER_TYPES, {walk.moves[-1].target: walk.attributes for walk in walks})
 
     def _start_tally(self) -> Tally:
         # Where one fact may be asked any number of times, so may one answer of a relation.
@@ -111,15 +137,16 @@ class Paths(Prompted):
         return Ration(*self.kept, self.used[records[0].round - 1], parts, records[0].record_id)
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
-        node = self.graph.corpus.find(record.title)
-        if self.guide and node is not None:
-            return await self._walk_guided(self.guide, record, node)
-        alone = _Shard((record,), Balance(ANSWER_TYPES), self._start_tally())
-        shard = self.shards.pop(record.record_id, alone)
+        shard = self.shards.get(record.record_id)
+        if shard is None:
+            shard = _Shard((record,), Balance(ANSWER_TYPES), self._start_tally())
+        if self.guide:
+            shard.made[record.record_id] = await self._walk_guided(self.guide, record, shard)
         # What earlier records of a shard ask for decides what this one may: they go first, whoever is called first.
         while record.record_id not in shard.made:
             earlier = shard.records[len(shard.made)]
             shard.made[earlier.record_id] = self._walk(earlier, shard)
+        self.shards.pop(record.record_id, None)
         return shard.made[record.record_id]
 
     def _can_walk(self, record: Seed, node: int) -> bool:
@@ -129,7 +156,8 @@ class Paths(Prompted):
     def _walk(self, record: Seed, shard: _Shard) -> Sequence[Path] | Rejection:
         node = self.graph.corpus.find(record.title)
         if node is None or not self._can_walk(record, node):
-            return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)
+            detail = f"{record.title}{self._held}"
+            return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=detail)
         paths: dict[str, Path] = {}
         refused: Counter[str] = Counter()
         for number in range(self.settings.per_seed):
@@ -139,36 +167,65 @@ class Paths(Prompted):
                     refused.update(drawn.refused)
                     continue
                 asked = self._list_asked(walk, record, drawn.order, shard, refused)
-                path = self._choose_path(record, drawn.order, replace(walk, attributes=asked), attempt, refused)
-                if path is not None and path.record_id not in paths:
-                    paths[path.record_id] = path
-                    taken = next(each for each in asked if each.fact.key == path.answer_relation)
-                    shard.tally.add(taken)
-                    if shard.ration:
-                        shard.ration.add(record.split, self._list_marks(taken))
+                found = next(self._list_paths(record, node, replace(walk, attributes=asked), attempt, refused), None)
+                if found is not None and found[0].record_id not in paths:
+                    paths[found[0].record_id] = found[0]
+                    self._count(record, found[1], shard)
                     break
         return self._conclude(record, paths, refused)
 
-    async def _walk_guided(self, guide: Guide, record: Seed, node: int) -> Sequence[Path] | Rejection:
-        paths: dict[str, Path] = {}
-        refused: Counter[str] = Counter()
-        for number in range(self.settings.per_seed):
-            for attempt in range(1, self.settings.walks + 1):
-                order = make_order(record, node, number, attempt)
-                order = replace(order, length=order.length or self._draw_length(order))
-                guided = await guide.draw(order, str(order.identity), attempt == 1)
-                if guided.walk is None:
-                    refused[guided.reason] += 1
-                    continue
-                path = self._choose_path(record, order, guided.walk, attempt, refused)
-                if path is None or path.record_id in paths:
-                    continue
-                marks = await guide.judge(path)
-                if marks.least >= self.settings.least_mark:
-                    paths[path.record_id] = path.model_copy(update={"marks": marks})
+    async def _walk_guided(self, guide: Guide, record: Seed, shard: _Shard) -> Sequence[Path] | Rejection:
+        turn = shard.begin_turn(record.record_id)
+        node = self.graph.corpus.find(record.title)
+        try:
+            if node is None:
+                return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)
+            refused: Counter[str] = Counter()
+            seen: set[str] = set()
+            drawing = [self._draw_guided(guide, record, node, number, seen, refused)
+                       for number in range(self.settings.per_seed)]  # fmt: skip
+            # What nothing else decides is asked at once for all records; only the caps wait for those before.
+            firsts = [await anext(each, None) for each in drawing]
+            await shard.await_earlier(record.record_id)
+            paths: dict[str, Path] = {}
+            for found, others in zip(firsts, drawing, strict=True):
+                while found and self._is_often(record, found[1], shard):
+                    refused["asked-often"] += 1
+                    found = await anext(others, None)
+                if found:
+                    paths[found[0].record_id] = found[0]
+                    self._count(record, found[1], shard)
+            return self._conclude(record, paths, refused)
+        except RateLimited as error:
+            turn.error = error
+            raise
+        finally:
+            turn.over.set()
+
+    async def _draw_guided(
+        self, guide: Guide, record: Seed, node: int, number: int, seen: set[str], refused: Counter[str]
+    ) -> AsyncIterator[tuple[Path, Attribute]]:
+        kind = record.answer_type
+        for attempt in range(1, self.settings.walks + 1):
+            order = make_order(record, node, number, attempt)
+            order = replace(order, length=order.length or self._draw_length(order))
+            guided = await guide.draw(order, str(order.identity), attempt == 1)
+            if guided.walk is None:
+                refused[guided.reason] += 1
+                continue
+            asked = tuple(each for each in guided.walk.attributes if kind in ("", each.answer.type))
+            refused["other-type"] += not asked
+            for path, attribute in self._list_paths(
+                record, node, replace(guided.walk, attributes=asked), attempt, refused
+            ):
+                if path.record_id in seen:
                     break
-                refused["low-mark"] += 1
-        return self._conclude(record, paths, refused)
+                marks = await guide.judge(path)
+                if marks.least < self.settings.least_mark:
+                    refused["low-mark"] += 1
+                    break
+                seen.add(path.record_id)
+                yield path.model_copy(update={"marks": marks}), attribute
 
     def _draw_length(self, order: Order) -> int:
         unit = draw_unit(self.seed, "length", order.identity)
@@ -186,24 +243,30 @@ class Paths(Prompted):
             return tuple(paths.values())
         counts = ", ".join(f"{reason} {count}" for reason, count in refused.most_common() if count)
         walks = self.settings.walks * self.settings.per_seed
-        detail = f"{walks} walks, none to be asked about; refused: {counts or 'none'}"
+        detail = f"{walks} walks, none to be asked about; refused: {counts or 'none'}{self._held}"
         return Rejection(record_id=record.record_id, reason="no-walk", detail=detail)
 
-    def _choose_path(self, record: Seed, order: Order, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
+    @property
+    def _held(self) -> str:
+        return f"; in-degrees held to {self.settings.in_degree}" if self.settings.in_degree else ""
+
+    def _list_paths(
+        self, record: Seed, node: int, walk: Walk, attempt: int, refused: Counter[str]
+    ) -> Iterator[tuple[Path, Attribute]]:
         for attribute in walk.attributes:
             fault = self._judge_answer(attribute)
             if fault:
                 refused[fault] += 1
                 continue
-            path = self._make_path(record, order.node, walk, attribute, attempt)
+            path = self._make_path(record, node, walk, attribute, attempt)
             if path is None:
                 refused["unreadable"] += 1
-                return None
+                return
             found = self.demands.find_path_fault(self.ground, path, attribute.answer) if self.demands else None
             if found is None:
-                return path
-            refused[found.code] += 1
-        return None
+                yield path, attribute
+            else:
+                refused[found.code] += 1
 
     def _list_asked(
         self, walk: Walk, record: Seed, order: Order, shard: _Shard, refused: Counter[str]
@@ -212,14 +275,18 @@ class Paths(Prompted):
         kind = record.answer_type
         balance = replace(shard.balance, wanted={kind: 1.0}) if kind else shard.balance
         asked = balance.order(walk.attributes, order.identity, weigh)
-        ration = shard.ration
-        often = [
-            each
-            for each in asked
-            if shard.tally.find_over(each) or (ration and not ration.allows(record.split, self._list_marks(each)))
-        ]
+        often = [each for each in asked if self._is_often(record, each, shard)]
         refused["asked-often"] += len(often)
         return tuple(attribute for attribute in asked if attribute not in often)
+
+    def _is_often(self, record: Seed, asked: Attribute, shard: _Shard) -> bool:
+        rationed = shard.ration and not shard.ration.allows(record.split, self._list_marks(asked))
+        return bool(rationed or shard.tally.find_over(asked))
+
+    def _count(self, record: Seed, asked: Attribute, shard: _Shard) -> None:
+        shard.tally.add(asked)
+        if shard.ration:
+            shard.ration.add(record.split, self._list_marks(asked))
 
     def _list_marks(self, attribute: Attribute) -> tuple[str, ...]:
         page_id = self.graph.corpus.page(attribute.fact.node).page_id

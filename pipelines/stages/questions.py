@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, get_args
 
@@ -15,7 +15,6 @@ from pipelines.checks.uniqueness import check_derivable, check_single_value
 from pipelines.checks.verdicts import PASSED, TRIES, Check, CheckResult, explain_refusal, refuse, run_checks
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
-from pipelines.graph.caps import find_capped
 from pipelines.graph.facts import read_askable
 from pipelines.graph.proofs import flatten_names, list_names, start_proof, view_proof
 from pipelines.graph.propositions import read_clause
@@ -51,19 +50,14 @@ class Questions(Prompted):
     splits: SplitRule
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
-    caps: tuple[float, float] = (1.0, 1.0)
-    """Largest shares of a shard's paths with one fact or answer, and with one relation asked for."""
     name: str = "questions"
     version: int = 11
-    capped: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Paths over a cap, each with what is asked too often; known before a word is paid for."""
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
         pages = self.pages.identity if self.pages else ""
-        caps = [self.caps] if min(self.caps) < 1.0 else []
-        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, *caps]
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated]
         return digest_value(
             [self.asking.identity, self.reader.identity, pages, make_schema(WrittenQuestionReply), *rules]
         )
@@ -71,15 +65,7 @@ class Questions(Prompted):
     def models(self) -> tuple[ModelEntry, ...]:
         return (self.asking.describe("writer"), self.reader.describe())
 
-    def prepare(self, records: Sequence[Path]) -> None:
-        """Find the paths of a shard that ask for what others ask for too often."""
-        if min(self.caps) < 1.0:
-            self.capped.update(find_capped(records, *self.caps, self.limits.answer_share))
-
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
-        often = self.capped.pop(record.record_id, "")
-        if often:
-            return Rejection(record_id=record.record_id, reason="asked-often", detail=often)
         whole = self._type_answer(record)
         if whole is None:
             return Rejection(record_id=record.record_id, reason="answer-untyped", detail=record.answer_text)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from pipelines.agent.cascade import ASKED_OF_PATHS, ESTIMATED, examine_rollout
+from pipelines.agent.cascade import ASKED_OF_PATHS, examine_rollout
 from pipelines.agent.dialects import (
     SYNTH,
     Dialect,
@@ -160,11 +160,10 @@ def find_trajectory_problems(manifest: ReleaseManifest, trajectory: Trajectory, 
     if not whole or "trajectories.checks" not in told:
         return
     rules = TrajectoriesConfig.model_validate(read_sections(told).get("trajectories", {}), strict=False)
-    estimated = manifest.untold.get("trajectories.tokenizer") == EMPTY
-    counted = estimated and told.get("rollouts.dialect") == trajectory.dialect
+    counted = told.get("rollouts.dialect") == trajectory.dialect
     if not counted:
         rules = rules.model_copy(update={"max_tokens": 0})
-    result = examine_rollout(trajectory, None, rules, ESTIMATED)
+    result = examine_rollout(trajectory, None, rules)
     yield from (f"messages: {fault.reason}: {fault.detail}" for fault in result.faults)
     if not result.faults and result.supports != trajectory.supports:
         yield f"supports: the row says {shorten(trajectory.supports)}, its observations {shorten(result.supports)}"

@@ -8,6 +8,7 @@ from pipelines.checks.examination import Claim, PathDemands
 from pipelines.checks.proofs import find_problems
 from pipelines.checks.readings import compare_reading, list_offers
 from pipelines.config.settings import PathsConfig, RewritesConfig
+from pipelines.errors import RateLimited
 from pipelines.graph.facts import RelationIndex
 from pipelines.graph.query import Indexes
 from pipelines.graph.relations import find_relation
@@ -130,6 +131,45 @@ def test_a_path_is_drawn_anew_where_nothing_is_worth_asking_and_where_a_mark_is_
     refused = walk(make_guide(ground, marks=mark(5, 5, 5, 2)))
     assert "low-mark 3" in refused.detail
     assert not isinstance(walk(make_guide(ground, marks=mark(5, 5, 5, 2), least_mark=2)), Rejection)
+
+
+@pytest.mark.parametrize(("limited", "backwards"), [(False, False), (False, True), (True, False), (True, True)])
+def test_guided_walks_of_a_shard_keep_to_its_caps_whoever_is_called_first_or_put_off(ground, limited, backwards):
+    waits = iter([limited])
+
+    def judge(inputs):
+        if next(waits, False):
+            raise RateLimited("full")
+        return GOOD(inputs)
+
+    guide = make_guide(ground, marks=judge, max_answer_share=0.01)
+    stage = Paths(guide.graph, 7, guide.ground, PathDemands(UNCOUNTED, 6, 1000), guide)
+    seeds = [make_seed(guide.corpus).model_copy(update={"record_id": f"seed-{number}"}) for number in range(5)]
+
+    async def ask(seed):
+        try:
+            return await stage(seed)
+        except RateLimited:
+            await asyncio.sleep(0)
+            return await ask(seed)
+
+    async def walk_all():
+        stage.prepare(seeds)
+        order = seeds[::-1] if backwards else seeds
+        made = dict(zip([seed.record_id for seed in order], await asyncio.gather(*map(ask, order)), strict=True))
+        return [made[seed.record_id] for seed in seeds]
+
+    *kept, last = asyncio.run(walk_all())
+    # Each of the two facts may be asked for twice; who comes later takes the other one, or goes without.
+    answers = [path.answer_text for (path,) in kept]
+    assert (answers.count("1402"), answers.count("Ulf Berg")) == (2, 2)
+    assert "asked-often" in last.detail
+
+
+@pytest.mark.parametrize("bands", [{"bridge": (2, 9)}, {"answer": (0, 0)}])
+def test_guided_walks_keep_to_in_degrees_and_say_so(ground, bands):
+    refused = walk(make_guide(ground, in_degree=bands))
+    assert f"dead-end 3; in-degrees held to {bands}" in refused.detail
 
 
 def test_a_reader_chooses_a_gloss_among_other_relations_in_words(ground):

@@ -1,18 +1,6 @@
-from dataclasses import dataclass
-
-from pipelines.agent.cascade import PICTURE_TOKENS, TURN_TOKENS, measure_rollout
+from pipelines.agent.cascade import PICTURE_TOKENS, TURN_TOKENS, estimate_tokens, measure_rollout
 from schemas.datasets import RolloutImage
 from tests.pipelines.checks.walking import answer, fail, make_picture, make_rollout, visit
-
-
-@dataclass(frozen=True)
-class Letters:
-    """Counts a letter as a token."""
-
-    identity: str = "letters"
-
-    def count(self, text):
-        return len(text)
 
 
 def test_everything_that_a_student_reads_counts():
@@ -22,11 +10,11 @@ def test_everything_that_a_student_reads_counts():
     texts += [f"<tool_response>\n{steps[0].observation.text}\n</tool_response>"]
     texts += [f"<tool_response>\nerror: unknown-page\n{steps[1].observation.text}\n</tool_response>"]
     picture = PICTURE_TOKENS + 22 * 16
-    assert measure_rollout(rollout, Letters()) == sum(map(len, texts)) + len(texts) * TURN_TOKENS + picture
+    assert measure_rollout(rollout) == sum(map(estimate_tokens, texts)) + len(texts) * TURN_TOKENS + picture
 
 
 def test_every_picture_counts_at_the_size_that_a_student_sees():
     one = make_rollout(answer())
     images = (*one.images, RolloutImage(id="img_2", picture=make_picture(5600, 5600)))
     two = one.model_copy(update={"images": images})
-    assert measure_rollout(two, Letters()) - measure_rollout(one, Letters()) == 19 * 19 + PICTURE_TOKENS
+    assert measure_rollout(two) - measure_rollout(one) == 19 * 19 + PICTURE_TOKENS

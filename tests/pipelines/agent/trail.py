@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from pipelines.agent.cascade import DEFAULTS, ESTIMATED, examine_rollout
+from pipelines.agent.cascade import DEFAULTS, examine_rollout
 from pipelines.agent.dialects import SYNTH, Dialect, find_dialect
 from pipelines.agent.loop import Agent
 from pipelines.agent.tools import ToolBox
@@ -180,6 +180,6 @@ def make_agent(model, tools: ToolBox, dialect: Dialect = SYNTH, **settings) -> A
     return Agent(model, dialect.load_prompt(), tools, rollouts, dialect=dialect, **settings)
 
 
-def find_faults(rollout, judgement=None, rules=DEFAULTS, counter=ESTIMATED):
+def find_faults(rollout, judgement=None, rules=DEFAULTS):
     """Return every reason against a rollout, in the cascade's order."""
-    return examine_rollout(rollout, judgement, rules, counter).faults
+    return examine_rollout(rollout, judgement, rules).faults

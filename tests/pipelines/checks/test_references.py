@@ -17,7 +17,8 @@ def judge(text, kind="bridge"):
         "the bridge that is pictured in the photograph", "the bridge that can be seen in the photo",
         "this bridge, as shown in the attached image,", "the bridge pictured here", "the pictured bridge",
         "the bridge that the image shows", "the structure depicted in the image", "the subject of the image",
-        "The same bridge in the image",
+        "The same bridge in the image", "the place in the image", "the person in the image", "what the image shows",
+        "what is shown in the photo",
     ],
 )  # fmt: skip
 def test_the_type_or_a_broader_word_points_to_the_picture(phrase):
@@ -29,7 +30,7 @@ def test_the_type_or_a_broader_word_points_to_the_picture(phrase):
     [
         "the suspension bridge in the image", "the oldest bridge in the image", "the 1930 bridge shown in the image",
         "the three bridge shown in the image", "the old pictured one, the stone bridge in the picture",
-        "the depicted viaduct", "the tower in the image", "the person in the image",
+        "the depicted viaduct", "the tower in the image", "the country in the image",
         "the bridge in the image that was opened in 1930", "the bridge in the image, which spans the Kelm",
         "the bridge with towers in the image", "the bridge in the image with two towers",
         "the bridge in the image, a suspension bridge,",

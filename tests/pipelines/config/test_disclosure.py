@@ -8,7 +8,6 @@ from pipelines.config.settings import ToolsConfig
 
 PRIVATE = (
     'tools.edsr="/home/ann/EDSR_x2.pb"',
-    'trajectories.tokenizer="/home/ann/tokenizer.json"',
     'releases.apart_from=["/home/ann/exam"]',
     'prompts="/home/ann/prompts"',
     "models.writer.timeout=77",

@@ -1,59 +1,7 @@
-from collections import Counter
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.caps import Ration, find_capped, list_marks
-from schemas.datasets import Path
-from schemas.proofs import Evidence, PathNode
-
-EVIDENCE = Evidence(page_id=1, title="A", revision=1, kind="infobox", key="k", start=0, end=1, text="x", link_start=-1)
-
-
-def make_path(number, end, relation, answer):
-    nodes = tuple(PathNode(page_id=place, title=title, role="answer", type="town", in_degree=0)
-                  for place, title in enumerate(("A", end)))  # fmt: skip
-    return Path(
-        record_id=f"path-{number}", parent_id="seed", split="sft", domain="Location", image="", nodes=nodes, hops=(),
-        answer_relation=relation, answer_text=answer, answer_iso="", answer_evidence=EVIDENCE, walks=1,
-    )  # fmt: skip
-
-
-ENDS, RELATIONS, ANSWERS = "BCDE", ["mayor", "founder1", "founder2"], ["X Y", "12", "Z"]
-ROWS = st.tuples(st.sampled_from(ENDS), st.sampled_from(RELATIONS), st.sampled_from(ANSWERS))
-PATHS = st.lists(ROWS, max_size=60).map(lambda rows: [make_path(number, *row) for number, row in enumerate(rows)])
-
-
-@given(PATHS, st.sampled_from([0.03, 0.2, 0.5]), st.sampled_from([0.2, 0.6]))
-def test_no_fact_answer_or_relation_is_over_its_cap_and_nothing_is_refused_below_one(paths, answers, relations):
-    refused = find_capped(paths, answers, relations)
-    kept = [path for path in paths if path.record_id not in refused]
-    most = max(Counter(path.answer_text for path in kept).values(), default=0)
-    assert most <= max(2, -(-len(paths) * answers // 1))
-    asked = Counter(path.answer_relation.rstrip("12") for path in kept)
-    assert max(asked.values(), default=0) <= max(2, -(-len(paths) * relations // 1))
-    assert refused == find_capped(paths[::-1], answers, relations)
-    for path in paths:
-        if path.record_id in refused:
-            others = [each for each in kept if each.answer_text == path.answer_text or
-                      each.answer_relation.rstrip("12") == path.answer_relation.rstrip("12")]  # fmt: skip
-            assert len(others) >= 2
-
-
-@given(PATHS, st.sampled_from([0.2, 0.34, 0.5]))
-def test_guessing_the_commonest_answer_of_a_relation_is_right_in_no_more_than_its_share(paths, share):
-    refused = find_capped(paths, 1.0, 1.0, share)
-    kept = [path for path in paths if path.record_id not in refused]
-    for relation in ("mayor", "founder"):
-        answers = Counter(path.answer_text for path in kept if path.answer_relation.rstrip("12") == relation)
-        assert max(answers.values(), default=0) <= max(1, share * answers.total())
-    assert {path.answer_text for path in kept} == {path.answer_text for path in paths}
-
-
-def test_an_answer_over_its_share_is_kept_where_others_make_room_for_it():
-    paths = [make_path(n, f"T{n}", "mayor", f"Otto L{chr(97 + n)}") for n in range(8)]
-    twice = [make_path(8 + n, f"U{n}", "mayor", "Ida Holm") for n in range(2)]
-    assert find_capped([*twice, *paths], 1.0, 1.0, 0.2) == {}
+from pipelines.graph.caps import Ration, list_marks
 
 
 @given(st.integers(1, 9), st.integers(1, 12), st.integers(0, 9))

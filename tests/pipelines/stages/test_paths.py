@@ -136,3 +136,16 @@ def test_a_walk_whose_answer_an_earlier_page_says_is_refused_before_a_word_is_wr
     else:
         assert isinstance(made, Rejection)
         assert "answer-on-earlier-page 10" in made.detail
+
+
+@pytest.mark.parametrize("hops", [(1,), (2,)])
+@pytest.mark.parametrize(("bands", "kept"), [
+    ({"bridge": (1, 1), "answer": (1, 1)}, True), ({"bridge": (2, 9)}, False), ({"answer": (2, 9)}, False),
+    ({"answer": (0, 0)}, False),
+])  # fmt: skip
+def test_bridges_and_answers_pages_keep_to_their_in_degrees(demo, beside, bands, kept, hops):
+    seed = demo.rows("seeds", Seed)[0].model_copy(update={"title": "Kelm Bridge", "split": "sft"})
+    walking = change_settings(beside, in_degree=bands, hops=hops)
+    made = asyncio.run(walking(seed))
+    # The architect is a bridge on the longer way, and the page with the answer on the shorter one.
+    assert isinstance(made, Rejection) != (kept or (hops == (1,) and "bridge" in bands))
