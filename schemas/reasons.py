@@ -35,7 +35,7 @@ ChainReason = Literal[
 GroundingReason = Literal[
     "no-picture", "picture-too-small", "picture-unusable", "picture-not-free", "picture-of-another",
     "picture-ambiguous", "picture-duplicate", "picture-too-simple", "picture-readable", "reference-missing",
-    "reference-narrower", "alias-leak", "demonym-leak", "file-leak", "answer-leak",
+    "reference-narrower", "alias-leak", "demonym-leak", "answer-leak",
     "precision-unasked", "volatile", "one-retrieval", "descriptor-lost", "fact-unproved", "picture-not-needed",
     "reading-differs", "unread", "given-away", "second-entity", "several-answers",
     "undecided", "refused-by-person",

@@ -229,6 +229,7 @@ class ToolForm:
         fields: the dialect's arguments that match one of ours: theirs to ours.
         fixed: our arguments that the dialect's calls lack, or may lack, with their value there.
         added: the dialect's arguments that we ignore, with the value written in a call.
+        also: our name of an argument, heard in place of the dialect's; what is kept of a turn has the dialect's.
         schemas: JSON schemas of its arguments where ours do not fit.
         required: arguments that a call must have.
         description: shown to the model; empty: that of our tool.
@@ -243,6 +244,7 @@ class ToolForm:
     fields: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, object] = field(default_factory=dict)
     added: Mapping[str, object] = field(default_factory=dict)
+    also: str = ""
     schemas: Mapping[str, Values] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     description: str = ""
@@ -258,6 +260,8 @@ class ToolForm:
         for name, value in said.items():
             if name in self.fields:
                 read[self.fields[name]] = value
+            elif name == self.also and said.keys().isdisjoint(self.fields):
+                read[name] = value
             elif name not in self.added:
                 read[MADE_UP + name if name in ours else name] = value
         if self.boxes == "corner":
@@ -514,6 +518,7 @@ _OPENSEARCH_VL = (
         "image_search",
         "image_search",
         {"url": "image"},
+        also="image",  # the published call says url, every other tool image: teachers mix them up
         schemas={"url": {"type": "string", "description": "name of the picture to look up, such as img_1"}},
         required=("url",),
         description="Find pages that show the same or a like picture; gives titles, addresses and a line of text.",

@@ -18,6 +18,7 @@ from pipelines.agent.transcript import (
     neutralise_markup,
     parse_turn,
     render_step,
+    render_turn,
     restore_thought,
     show_reply,
     write_down,
@@ -234,7 +235,11 @@ def read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
     if said.ended != "whole":
         raise BadTurn(f"the reply was {said.ended}")
     reply = write_down(said) if dialect.native else restore_thought(said, dialect)
-    return reply, parse_turn(reply, dialect)
+    turn = parse_turn(reply, dialect)
+    form = dialect.find_form(turn.tool)
+    if form is not None and form.also and f'"{form.also}"' in reply:
+        reply = render_turn(turn, dialect)
+    return reply, turn
 
 
 def explain_bad_turn(error: BadTurn) -> ToolOutcome:

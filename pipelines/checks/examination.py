@@ -25,7 +25,7 @@ from pipelines.checks.descriptors import (
     list_descriptors,
 )
 from pipelines.checks.endings import list_probes
-from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
+from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
 from pipelines.checks.uniqueness import (
     check_answer_unchanged,
@@ -179,17 +179,6 @@ def list_text_checks(
     yield partial(check_told, ground.corpus, locate_nodes(ground.corpus, proof.hidden), text, proof)
     probes = list_probes(numbers, text, proof)
     yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, probes)
-
-
-def check_picture_names(
-    told: Sequence[str], names: Sequence[Sequence[str]], answer: Answer, words: frozenset[str] = frozenset()
-) -> CheckResult:
-    """FAIL (``file-leak``) if a picture's file name or credit names a bridge, the answer node or the answer.
-
-    The anchor's own names, first of ``names``, are no leak: releases rename its file.
-    """
-    bare = [mask_names(name.replace("_", " "), names[0]) for name in told]
-    return check_file_names(bare, names[1:], answer, words)
 
 
 def check_need(ground: Indexes, query: Query, anchor_type: str, least: int) -> CheckResult:

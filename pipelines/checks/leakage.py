@@ -803,19 +803,6 @@ def _read_word_parts(words: Sequence[str]) -> Iterator[Decimal]:
 
 
 _KEPT_INDEXES = 64
-_DIGITS = r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
-_CAMELS = (
-    re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|" + _DIGITS),
-    re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|" + _DIGITS),
-)
-"""Word boundaries in ``AustraliaZoo``, ``BBCTower`` and ``oldKELMORview``; the last two are ambiguous."""
-_ADDRESS = re.compile(r"[/?=&+_#:.,;\s-]+")
-_HOST = re.compile(r"\b(?:https?:)?//[^/\s]+")
-"""The host of an address names the archive, not what a picture shows: commons.wikimedia.org is no House of Commons."""
-_STORE = re.compile(
-    r"/[0-9a-f]/[0-9a-f]{2}/|(?<![^\W_])\d{1,5}px(?![^\W_])|\b[0-9a-f]{12,}\b|\.[A-Za-z]{3,4}(?=$|[/?#])"
-)
-"""Parts of addresses that picture stores add: hash folders, sizes in pixels, digests, extensions."""
 
 
 def find_common_tokens(texts: Iterable[str], min_count: int = 1) -> frozenset[str]:
@@ -874,25 +861,6 @@ def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = froz
     return CheckResult("FAIL", "answer-leak", f"{answer.value!r} as {found!r}") if found else PASSED
 
 
-def check_file_names(
-    names: Sequence[str], aliases: Sequence[Sequence[str]], answer: Answer, known_words: frozenset[str] = frozenset()
-) -> CheckResult:
-    """FAIL (``file-leak``) if a name published with the picture reveals a node or the answer (L6)."""
-    texts = [reading for name in names for reading in _read_file_name(name)]
-    unknown = _find_nothing(" ".join(texts), aliases) if aliases or not texts else None
-    if unknown is not None:
-        return unknown
-    index = _index_names(_freeze(aliases), known_words)
-    for text in texts:
-        leaks = index.find(text) or find_demonyms(text, _freeze(aliases), known_words)
-        if leaks:
-            return CheckResult("FAIL", "file-leak", f"node {leaks[0].node}: {leaks[0].name!r} as {leaks[0].found!r}")
-        result = check_answer(text, answer, known_words)
-        if not result.passed:
-            return CheckResult(result.outcome, "file-leak", result.detail)
-    return PASSED
-
-
 def _find_nothing(text: str, aliases: Sequence[Sequence[str]]) -> CheckResult | None:
     if not text.strip():
         return CheckResult("UNKNOWN", "no-text", "the text is empty")
@@ -947,12 +915,3 @@ def _index_answer(forms: tuple[str, ...], type_: str, common_tokens: frozenset[s
         for initials in list_initials(forms[0]):
             index.add_exact(0, initials)
     return index
-
-
-def _read_file_name(name: str) -> tuple[str, ...]:
-    plain = _STORE.sub(" ", _HOST.sub(" ", unescape(name.replace("+", " "))))
-    if not plain.strip():
-        return ()
-    bare = _ADDRESS.sub(" ", plain)
-    texts = (plain, *(camel.sub(" ", bare) for camel in _CAMELS))
-    return tuple(dict.fromkeys(text for text in texts if text.strip()))

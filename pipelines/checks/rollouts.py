@@ -296,10 +296,11 @@ REPEATS_SHOWN = 3
 
 
 def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -> CheckResult:
-    """FAIL (``repetition``) when more than ``max_repeats`` steps do what an earlier one did.
+    """FAIL (``repetition``) when more than ``max_repeats`` steps do what an earlier one did, and bring nothing new.
 
     Such a step makes an identical call, a query of similar words (Jaccard similarity of at least ``overlap``, without
-    stop words), a query with the same results in the same order, or a visit that shows the same text.
+    stop words), a query with the same results in the same order, or a visit that shows the same text. New is a number,
+    or a word that is not common, on a page that was found or opened, if nobody had asked for it or seen it.
     """
     found = list(find_repeats(trail, overlap))
     if len(found) <= max_repeats:
@@ -311,9 +312,13 @@ def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -
 def find_repeats(trail: Trail, overlap: float) -> Iterator[str]:
     """Yield what each repeating step repeats; a call that failed may be tried again, and counts if it fails again."""
     first: dict[object, int] = {}
+    known = set(trail.question.split())
     for number, leg in enumerate(trail.legs):
         if not leg.step.tool:
             continue
+        known |= set(leg.used.split())
+        told = {word for sight in leg.sights for word in sight.words.split()} - known
+        known |= told
         # What the step does, by how it would repeat an earlier one; a failed call repeats only failed and good ones.
         call = (leg.step.tool, leg.step.arguments)
         does: list[tuple[object, str]] = [(call, "identical call")]
@@ -329,7 +334,7 @@ def find_repeats(trail: Trail, overlap: float) -> Iterator[str]:
             does += [(next(alike, asked), "a query of the same words"), *([(urls, "the same results")] if urls else [])]
             first.setdefault(asked, number)
         repeated = next(((key, how) for key, how in does if first.get(key, number) < number), None)
-        if repeated is not None:
+        if repeated is not None and all(map(is_common_word, told)):
             yield f"step {number} as {first[repeated[0]]} ({repeated[1]})"
         for key, _ in does[1:] if leg.failed else does:
             first.setdefault(key, number)

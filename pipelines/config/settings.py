@@ -233,7 +233,7 @@ class ToolsConfig(Section):
         "where models.summariser or models.default names a model",
     )
     pages_read: int = Field(
-        3, ge=1, le=10, description="pages that a text search reads where the dialect's search reads pages"
+        2, ge=1, le=10, description="pages that a text search reads where the dialect's search reads pages"
     )
     thumbnails: int = Field(
         0, ge=0, le=10, description="pictures of an image search's results that are shown, each with a name of its own"

@@ -9,7 +9,7 @@ from typing import ClassVar, get_args
 from pipelines.agent.choosing import Anchor, Choice, DistractorFetcher, PictureChooser
 from pipelines.agent.depicting import CandidateList
 from pipelines.checks.descriptors import check_reference
-from pipelines.checks.examination import Claim, PluggedCheck, check_picture_names, list_text_checks
+from pipelines.checks.examination import Claim, PluggedCheck, list_text_checks
 from pipelines.checks.leakage import list_type_words
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import (
@@ -30,14 +30,14 @@ from pipelines.graph.titles import asks_name
 from pipelines.ids import digest_value
 from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
-from schemas.datasets import Grounding, Picture, Rewrite
+from schemas.datasets import Grounding, Rewrite
 from schemas.manifest import ModelEntry
 from schemas.proofs import Count, Proof, Reading, Screening
 from schemas.reasons import GroundingReason
 from schemas.tasks import NOTHING, QuestionReply, ReferToAnchorInputs, Tried
 
 REASONS = frozenset(get_args(GroundingReason))
-UNMENDABLE = frozenset(["file-leak", "one-retrieval", "second-entity", "several-answers", "no-names"])
+UNMENDABLE = frozenset(["one-retrieval", "second-entity", "several-answers", "no-names"])
 """Reasons that another reference to the picture cannot remove."""
 
 
@@ -110,7 +110,7 @@ class Groundings(Prompted):
         thresholds = record.proof.thresholds.model_copy(update=demanded)
         counted = {"counts": (*record.proof.counts, *counts), "thresholds": thresholds}
         proof = record.proof.model_copy(update=counted)
-        wording = await self._word(record, proof, choice.picture)
+        wording = await self._word(record, proof)
         if wording.refused:
             return refuse(record.record_id, wording.refused, self._allowed)
         sha256 = choice.picture.sha256 if choice.picture else ""
@@ -139,21 +139,21 @@ class Groundings(Prompted):
     def _allowed(self) -> frozenset[str]:
         return REASONS.union(self.reasons)
 
-    async def _word(self, record: Rewrite, proof: Proof, picture: Picture | None) -> Wording:
+    async def _word(self, record: Rewrite, proof: Proof) -> Wording:
         tried, secrets = NOTHING, list_secrets(list_names(self.ground.corpus, proof.hidden), record.answer)
         # What asks for a name refers to its picture from the start.
         named = asks_name(record.proof)
         for _ in range(1 if named else TRIES):
             text = record.text if named else await self._refer(record, tried)
-            wording = await self._check_text(record, text, proof, picture)
+            wording = await self._check_text(record, text, proof)
             if not wording.refused or wording.refused[0].code in UNMENDABLE:
                 break
             shown = f"{record.text} {proof.nodes[0].title}"
             tried = (explain_refusal(wording.refused[0], text, secrets, shown),)
         return wording
 
-    async def _check_text(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Wording:
-        checks = self._list_checks(record, text, proof, picture)
+    async def _check_text(self, record: Rewrite, text: str, proof: Proof) -> Wording:
+        checks = self._list_checks(record, text, proof)
         refused = await asyncio.to_thread(run_checks, checks)  # they search
         reading = screening = None
         if not refused:
@@ -164,14 +164,10 @@ class Groundings(Prompted):
             refused = () if screened.passed else (screened,)
         return Wording(text, reading, screening, refused)
 
-    def _list_checks(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Iterator[Check]:
+    def _list_checks(self, record: Rewrite, text: str, proof: Proof) -> Iterator[Check]:
         corpus = self.ground.corpus
         yield from list_text_checks(self.ground, locate_nodes(corpus, proof.nodes), text, record.answer, proof)
         yield partial(check_reference, text, proof.nodes[0].type, corpus.types)
-        if picture is not None:
-            texts = (picture.file, picture.source_url)
-            words = list_type_words(proof.entities)
-            yield partial(check_picture_names, texts, list_names(corpus, proof.hidden), record.answer, words)
         claim = Claim(text, record.answer, proof)
         yield from (each.make_check(self.ground, claim) for each in self.plugged)
 

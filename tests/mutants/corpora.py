@@ -37,7 +37,6 @@ class Corpora:
     question: Question
     """What the initial QA of the chain's wiki is."""
     toy: Corpus
-    pictures: Path
 
     @property
     def cases(self) -> list[Case]:
@@ -48,7 +47,7 @@ class Corpora:
 
 def build_corpora(pool: Pool, folder: Path) -> Corpora:
     chain, toy = build_chain_wiki(folder / "chain"), build_toy_corpus(folder / "toy")
-    return Corpora(pool, build_painters(folder / "painters"), chain, make_question(chain), toy, folder / "pictures")
+    return Corpora(pool, build_painters(folder / "painters"), chain, make_question(chain), toy)
 
 
 def keep(corpora: Corpora, plant: Callable[[Case], Twins | None], count: int = SCENES) -> Judge:

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from random import Random
-from urllib.parse import quote
 
 from pipelines.checks.answers import check_form, check_precision
-from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, find_common_tokens
+from pipelines.checks.leakage import check_answer, check_demonyms, check_names, find_common_tokens
 from pipelines.checks.pictures import check_picture
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.answers import compare_answers, make_answer, type_answer
@@ -22,10 +21,6 @@ _PARTS = (
 )  # fmt: skip
 _VOWELS = "aeiouyé"
 _IRREGULAR_SHARE = 0.3
-_FILES = (
-    "File:{}.jpg", "https://pictures.example/wiki/File:{}.JPG", "https://pictures.example/a/a7/320px-{}_01.jpg",
-    "View of {} in the morning", "{}2019.png", "https://pictures.example/view?title={}&width=640",
-)  # fmt: skip
 
 
 def plant_name(words: Vocabulary, rng: Random) -> Pair:
@@ -77,30 +72,6 @@ def plant_demonym(words: Vocabulary, rng: Random) -> Pair:
     types = find_common_tokens(words.types)
     clean, defective = (check_demonyms(text, aliases, types) for text in texts)
     return Pair(f"{name}: {demonym}", clean, defective, ("demonym-leak",))
-
-
-def plant_file_name(words: Vocabulary, rng: Random) -> Pair:
-    """D01: a bridge's name in the name, address or description of the picture; the clean twin has the anchor's own."""
-    aliases = _draw_aliases(words, rng)
-    while set(aliases[0][0].split()) & {word for names in aliases[1:] for word in names[0].split()} - set(words.types):
-        aliases = _draw_aliases(words, rng)
-    anchor, leak = aliases[0][0], rng.choice(aliases[1:])[0].partition(" (")[0]
-    shape, write = rng.choice(_FILES), rng.choice(_WRITE_FILE)
-    known = find_common_tokens((*words.types, *aliases[0]))
-    answer = make_answer("5 April 1123", Date(1123, 4, 5))
-    clean, defective = (
-        check_file_names((shape.format(write(name)),), aliases[1:], answer, known) for name in (anchor, leak)
-    )
-    return Pair(shape.format(write(leak)), clean, defective, ("file-leak",))
-
-
-_WRITE_FILE = (
-    lambda name: name.replace(" ", "_"),
-    lambda name: name.replace(" ", ""),
-    lambda name: name.replace(" ", "-").lower(),
-    lambda name: name.replace(" ", "+"),
-    lambda name: quote(name),
-)
 
 
 def _draw_aliases(words: Vocabulary, rng: Random) -> Aliases:
@@ -287,7 +258,6 @@ def plant_unit(words: Vocabulary, rng: Random) -> Pair:
 
 DEFECTS: tuple[Defect, ...] = (
     Defect("D01", "name or alias in the question", plant_name),
-    Defect("D01", "name in the picture's file name", plant_file_name),
     Defect("D02", "disguised name", plant_disguised_name),
     Defect("D03", "part of a name", plant_partial_name),
     Defect("D04", "demonym", plant_demonym),

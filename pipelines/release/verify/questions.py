@@ -17,7 +17,7 @@ from pipelines.agent.depicting import find_depicts, weigh_file
 from pipelines.agent.pictures import MIN_WORDS, REPAIRS, fits_strength, list_words, measure_degraded
 from pipelines.checks.answers import check_named
 from pipelines.checks.descriptors import check_spoken, list_descriptors
-from pipelines.checks.examination import Claim, PluggedCheck, check_picture_names, list_hidden_checks
+from pipelines.checks.examination import Claim, PluggedCheck, list_hidden_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.legibility import check_readable
 from pipelines.checks.pictures import check_licence
@@ -296,7 +296,7 @@ def find_picture_problems(ground: Indexes, anchor: int, proof: ProofRow) -> Iter
     licence = check_licence(picture.licence)
     if licence.outcome != "PASS":
         yield f"picture: {licence.code}: {licence.detail}"
-    yield from _find_told_problems(ground, proof, picture)
+    yield from _find_told_problems(ground, proof)
 
 
 def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
@@ -383,14 +383,11 @@ def _find_trial_problems(trial: Trial, original: Picture, picture: Picture) -> I
         yield f"picture: {trial.degradation} with these parameters makes another size"
 
 
-def _find_told_problems(ground: Indexes, proof: ProofRow, picture: Picture) -> Iterator[str]:
-    told = (picture.file, picture.source_url)
+def _find_told_problems(ground: Indexes, proof: ProofRow) -> Iterator[str]:
+    if proof.depiction is None:
+        return
     names, words = list_names(ground.corpus, proof.proof.hidden), list_type_words(proof.proof.entities)
-    results = [check_picture_names(told, names, proof.answer, words)]
-    if proof.depiction and proof.depiction.text:
-        results.append(check_readable(proof.depiction.text, names, proof.answer, words))
-    if proof.depiction and proof.depiction.text_at_training:
-        results.append(check_readable(proof.depiction.text_at_training, names, proof.answer, words))
-    for result in results:
+    read = filter(None, (proof.depiction.text, proof.depiction.text_at_training))
+    for result in (check_readable(text, names, proof.answer, words) for text in read):
         if not result.passed:
             yield f"picture: {result.code}: {result.detail}"

@@ -187,6 +187,19 @@ def test_what_is_wrong_with_a_call_is_said_in_the_dialects_own_names(tmp_path, c
     assert "bbox_2d" in observation.text or error == "unknown-tool" or "img_idx" in observation.text
 
 
+def test_a_search_that_says_image_for_url_is_made_and_kept_in_the_published_words(tmp_path):
+    call = {"name": "image_search", "arguments": {"image": "img_1"}}
+    model = FakeModel(
+        (f"<think>x</think><tool_call>{json.dumps(call)}</tool_call>", "<think>x</think><response>y</response>")
+    )
+    question, dialect = make_question(make_picture(tmp_path)), find_dialect("opensearch-vl")
+    agent = make_agent(model, make_tools(tmp_path), dialect)
+    step = asyncio.run(run_rollout(agent, question, make_oracle(question, 0))).steps[0]
+    assert step.observation.ok
+    assert step.reply == render_turn(Turn("x", "image_search", '{"image":"img_1"}'), dialect)
+    assert '{"url": "img_1"}' in step.reply
+
+
 def make_native(thought, name, reasoning="", **values):
     return ChatReply(thought, 1, 1, calls=(ToolCall("c7", name, json.dumps(values)),), reasoning=reasoning)
 

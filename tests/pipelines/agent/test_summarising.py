@@ -76,7 +76,8 @@ def test_the_model_is_shown_the_goal_and_what_fits_it_without_markup():
     (request,) = summariser.asking.model.requests
     assert (request.task, request.prompt) == (TASK, "summarise_page/v1") == ("summarise", "summarise_page/v1")
     assert request.inputs.goal == GOAL
-    assert request.inputs.text.startswith(FACT)
+    assert request.inputs.text.startswith("Rain falls on roofs.")
+    assert request.inputs.text.endswith(FACT)
     assert len(request.inputs.text) <= MOST_READ
     assert "<image>" not in request.messages[-1].text
 

@@ -1,4 +1,4 @@
-"""Names, demonyms, answers and file names in a text (research/quality.md L3, L5); hostile text."""
+"""Names, demonyms and answers in a text (research/quality.md L3, L5); hostile text."""
 
 import unicodedata
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pipelines.checks.leakage import (
     check_answer,
     check_demonyms,
-    check_file_names,
     check_names,
 )
 from pipelines.graph.answers import type_answer
@@ -141,26 +140,12 @@ TOLD = {
     "United Nations": ["U.N.", "united-nations"], "Florence": ["Florentine", "FLORENCE"],
     "The Hague": ["Hague", "the hague"],
 }  # fmt: skip
-FILE_NODES = (("Kelmor Bridge", "KB"), ("Ana Dvořák",))
 
 
 def test_an_answer_is_found_in_every_writing():
     for answer, texts in TOLD.items():
         told = [check_answer(f"What stands near {text} in the image?", typed(answer)).code for text in texts]
         assert told == ["answer-leak"] * len(texts), answer
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "File:Kelmor_Bridge.jpg", "KelmorBridge01.JPG", "https://x.example/a/a7/320px-Kelmor%20Bridge.jpg",
-        "https://x.example/view?title=Kelmor+Bridge&width=640", "kelmor-bridge-2019.png", "IMG_Dvorak.jpeg",
-        "View of Dvo%C5%99%C3%A1k's house", "Kelmorian_market.jpg", "granite_wall.png", "A wall of granite, 2019",
-        "oldKELMORview.tif",
-    ],
-)  # fmt: skip
-def test_a_file_name_that_tells_a_node_or_the_answer_is_refused(name):
-    assert check_file_names((name,), FILE_NODES, typed("granite")).code == "file-leak"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipelines.agent.observations import Shown, render_hits
 from pipelines.checks.rollouts import (
     check_claims,
     check_contamination,
@@ -30,6 +31,7 @@ from tests.pipelines.checks.walking import (
     fail,
     look,
     make_picture,
+    make_url,
     replace_step,
     search,
     see,
@@ -199,7 +201,18 @@ def judge_repeats(*steps, **settings):
     ],
 )
 def test_queries_of_the_same_words_are_a_repetition(first, second, repeats):
-    assert judge_repeats(search(first, ENGINEER), search(second, TOWN)).passed != repeats
+    assert judge_repeats(search(first, ENGINEER), search(second)).passed != repeats
+
+
+def test_a_page_found_again_repeats_nothing_where_it_now_shows_the_fact():
+    def ask(query, text):
+        return call("text_search", see(render_hits([Shown(make_url(TOWN), TOWN, text)], 600)), query=query)
+
+    said = ask("Marlow highest hill", "Marlow has hills.")
+    assert judge_repeats(said, ask("highest hill of Marlow", "Its highest hill is Mount Elbert.")).passed
+    again = judge_repeats(said, ask("Which hill is Marlow's Mount Elbert?", "Nothing of Mount Elbert is said."))
+    assert again.code == "repetition"
+    assert "the same results" in again.detail
 
 
 def make_answer(kind, value, unit="", surface="", aliases=()):

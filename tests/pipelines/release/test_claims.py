@@ -165,13 +165,6 @@ def test_a_canonical_question_names_anchor_and_bridges(demo_ground, claimed, nod
     assert all(problem.startswith("canonical: descriptor-lost") for problem in problems)
 
 
-def test_a_file_that_tells_the_answer_node_is_a_problem_wherever_it_was_kept(demo_ground, claimed):
-    proof, row = claimed
-    named = put(proof, ("picture", "file"), f"{proof['proof']['nodes'][-1]['title']}.png")
-    problems = find_all_problems(demo_ground, named, row)
-    assert any(problem.startswith("picture: file-leak") for problem in problems)
-
-
 EDITS = {
     "a condition added": lambda text: text.replace("?", ", as measured in 2024?"),
     "an instruction added": lambda text: f"{text} Reply in French.",

@@ -161,8 +161,6 @@ def test_of_a_picture_that_a_search_found_licence_and_words_are_checked(demo_gro
     assert find(demo_ground, found) == []
     unfree = change(found, picture=change(found.picture, licence="All rights reserved"))
     assert any("picture-not-free" in problem for problem in find(demo_ground, unfree))
-    named = change(found, picture=change(found.picture, file=f"{plain.proof.nodes[1].title}.jpg"))
-    assert any("file-leak" in problem for problem in find(demo_ground, named))
 
 
 def test_a_question_without_picture_is_refused_where_the_anchor_has_one(demo_ground, plain):
