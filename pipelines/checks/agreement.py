@@ -20,7 +20,7 @@ from pipelines.corpus.dump import normalise_spaces
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.wikitext import plain_text
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, covers_date, derive_answer, is_hedged, make_answer
-from pipelines.graph.cues import EVERYWHERE, GENERIC, WORD, fold_word, list_stems, name_cues, stem_word
+from pipelines.graph.cues import WORD, fold_word, list_stems, stem_word
 from pipelines.graph.facts import (
     fold_names,
     holds_phrase,
@@ -30,20 +30,17 @@ from pipelines.graph.facts import (
 )
 from pipelines.graph.proofs import cite_sentence
 from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.query import MENTIONS, Indexes, find_article, locate_nodes, read_field
+from pipelines.graph.query import Indexes, find_article, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import (
     KNOWN_UNITS,
-    MONTHS,
     Number,
-    find_dates,
-    find_measures,
     parse_date,
     parse_number,
 )
 from pipelines.names import fold_name
-from schemas.proofs import Agreement, Answer, Derivation, Evidence, Hop, Proof
+from schemas.proofs import Agreement, Answer, Derivation, Evidence, Proof
 
 MEASURED_DIGITS = 3
 """Digits, zeros at the end left out, that make a number with its unit particular."""
@@ -57,27 +54,14 @@ INTRODUCTIONS = 3
 """Pieces of a sentence, cut at commas, of which one may begin with its subject."""
 OPENING = 3
 """Words of such a piece that are read."""
-MOST_NUMBERS = 2
-"""Numbers in a sentence that says one thing: a measure and its conversion."""
-LONGEST_CLAUSE = 60
-"""Characters between a subject and the cue of what is said of it; with more it may be a cue of something else."""
-LIKE_SIZE = 10
-"""Ratio of two numbers that may be said of the same."""
-_HEADING = re.compile(r"^==", re.MULTILINE)
 _PRONOUNS = frozenset(["he", "she", "it", "they"])
 _POSSESSIVES = frozenset(["his", "her", "its", "their"])
 _OWNS = re.compile(r"[^\W\d_ ]*['’]s?\b|['’]")
-_NAME = re.compile(r"\b[^\W\d_a-z]\w+")
-_BOUND = re.compile(
-    r"\b(?:about|around|approximately|nearly|almost|over|under|some|roughly|more than|less than|at least|up to|from|to"
-    r"|between|an estimated)[ -]$",
-    re.IGNORECASE,
-)
 
 
-Outcome = Literal["agrees", "mixed", "disputes", "open", "silent"]
-"""``mixed``: one sentence states the answer, and another one about the same subject states another value. ``open``: a
-sentence with a cue has another value, and no rule can say whose or of what it is."""
+Outcome = Literal["agrees", "disputes", "silent"]
+"""``disputes``: a sentence with a cue has another value, and no rule can say whose or of what it is; none states the
+answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +70,7 @@ class Corroboration:
 
     outcome: Outcome
     evidence: Evidence | None
-    """The sentence that says the answer, or the one that says another; of both, that one."""
+    """The sentence that says the answer, or else the one that says another."""
     detail: str
 
 
@@ -94,10 +78,9 @@ class Corroboration:
 def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer) -> Corroboration:
     """Return whether sentences of a page agree with its relation's value or dispute it; the infobox is not read.
 
-    A sentence agrees when a cue of the relation states the answer in it; it disputes when a cue states another value of
-    the same type, and its words show that it says it of the page's subject (:func:`_speaks_of_subject`). An article
-    that is the answer is stated by what links to it too, whatever the link says. Its mere mention counts only in the
-    first sentence: an article names many for many reasons.
+    A sentence agrees when a cue of the relation states the answer in it, and disputes when a cue states another value
+    of the same type. An article that is the answer is stated by what links to it too, whatever the link says. Its mere
+    mention counts only in the first sentence: an article names many for many reasons.
     """
     page = ground.corpus.page(node)
     # "The painting" is what the page is about, not that it was painted.
@@ -108,19 +91,18 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
     links = _list_links(ground.corpus, node, article)
     agreeing: tuple[int, Sentence, Statement] | None = None
     disputing: tuple[Sentence, Statement] | None = None
-    doubtful: tuple[Sentence, Statement] | None = None
     for sentence in list_prose(ground.corpus, node)[:MAX_SENTENCES]:
         for reading in read_sentence(sentence, _add_links(sentence, answer, links), cues, others):
             rank = _rank_agreement(reading, sentence, answer, repeated or (article >= 0 and not sentence.lead))
             if rank and (agreeing is None or rank > agreeing[0]):
                 agreeing = rank, sentence, reading
             if reading.likeness == "other" and reading.strength == "stated":
-                if disputing is None and _speaks_of_subject(
-                    ground.corpus, node, sentence, reading, (relation, answer, cues)
-                ):
-                    disputing = sentence, reading
-                doubtful = doubtful or (sentence, reading)
-    return _conclude(ground.corpus, node, agreeing, disputing, doubtful)
+                disputing = disputing or (sentence, reading)
+    if disputing is not None and (agreeing is None or agreeing[0] < 2):
+        return _cite_reading(ground.corpus, node, "disputes", *disputing)
+    if agreeing is None:
+        return Corroboration("silent", None, f"no sentence of {page.title!r} says it")
+    return _cite_reading(ground.corpus, node, "agrees", *agreeing[1:])
 
 
 def _list_links(corpus: Corpus, node: int, article: int) -> list[tuple[int, str]]:
@@ -138,18 +120,16 @@ def _add_links(sentence: Sentence, answer: Answer, links: Iterable[tuple[int, st
 
 
 def check_agreement(corroboration: Corroboration, mode: Agreement, read: bool = False) -> CheckResult:
-    """FAIL (``answer-disputed``) when the prose says another value; UNKNOWN (``answer-unconfirmed``) when it is silent.
+    """UNKNOWN when the prose may say another value (``answer-disputed``), or is silent (``answer-unconfirmed``).
 
-    UNKNOWN (``answer-disputed``) when it says both the answer and another value, or may say another one; the latter
-    passes where an evaluator reads the page (``read``), who can tell.
-
-    Silence passes where the mode asks for no more than that nothing contradicts.
+    Where an evaluator reads the page (``read``), it says whether another value is meant. Silence passes where the mode
+    asks for no more than that nothing contradicts.
     """
-    if mode == "off" or corroboration.outcome == "agrees" or (read and corroboration.outcome == "open"):
+    # Of thirteen fields that a careful reader read on real pages cue words confirmed eleven and were silent on none; both
+    # disputes were false.
+    if mode == "off" or corroboration.outcome == "agrees" or (read and corroboration.outcome == "disputes"):
         return PASSED
     if corroboration.outcome == "disputes":
-        return CheckResult("FAIL", "answer-disputed", corroboration.detail)
-    if corroboration.outcome in ("mixed", "open"):
         return CheckResult("UNKNOWN", "answer-disputed", corroboration.detail)
     if mode == "uncontradicted":
         return PASSED
@@ -163,23 +143,17 @@ def is_about_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozen
     cue: "Her movement was", unlike "Her son was". The words after the first comma count as well, since an introduction
     may end there: "Later, in Paris, her movement was".
     """
-    return _find_subject(corpus, node, sentence, cues) >= 0
-
-
-def _find_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str]) -> int:
     page = corpus.page(node)
     nouns = frozenset(list_stems(f"{page.type} {page.lead_type}"))
     names = _list_first_names(corpus, node)
-    start = 0
-    for part in sentence.text.split(",")[:INTRODUCTIONS]:
+    for number, part in enumerate(sentence.text.split(",")[:INTRODUCTIONS]):
         spots = list(islice(WORD.finditer(part), OPENING))
         words = [fold_word(spot.group()) for spot in spots]
         # A cue that opens a later part says something of what stands before it: "Her son, born in 1846".
-        opens = words and not start and stem_word(words[0]) in cues
+        opens = words and number and stem_word(words[0]) in cues
         if opens or (words and _opens_with_subject(words, part[spots[0].end() :], names, nouns, cues)):
-            return start + spots[min(1, len(spots) - 1) if words[0] in ("the", "this") else 0].end()
-        start += len(part) + 1
-    return -1
+            return True
+    return False
 
 
 def _opens_with_subject(
@@ -191,56 +165,6 @@ def _opens_with_subject(
     if words[0] in _PRONOUNS or words[0] in names:
         return True
     return words[0] in ("the", "this") and not nouns.isdisjoint(map(stem_word, owned[:1]))
-
-
-def _speaks_of_subject(
-    corpus: Corpus, node: int, sentence: Sentence, reading: Statement, asked: tuple[str, Answer, frozenset[str]]
-) -> bool:
-    if reading.role and sentence.lead:
-        return True
-    relation, answer, cues = asked
-    text, subject = sentence.text, _find_subject(corpus, node, sentence, cues)
-    if subject < 0 or reading.start < subject:
-        return False
-    if fold_word(text[:subject].split()[-1]) in _PRONOUNS | _POSSESSIVES and not _is_in_lead(corpus, node, sentence):
-        return False
-    cue_ends = [
-        word.end() for word in WORD.finditer(text, subject, reading.start) if stem_word(fold_word(word.group())) in cues
-    ]
-    between = text[subject : max(cue_ends, default=reading.start)]
-    if len(between) > LONGEST_CLAUSE:
-        return False
-    if _holds_other_name(corpus, node, between) or not _names_whole_relation(relation, text):
-        return False
-    return answer.type != "number" or _is_plain_number(sentence, reading, answer)
-
-
-def _is_in_lead(corpus: Corpus, node: int, sentence: Sentence) -> bool:
-    heading = _HEADING.search(corpus.text(node))
-    return heading is None or sentence.start < heading.start()
-
-
-def _is_plain_number(sentence: Sentence, reading: Statement, answer: Answer) -> bool:
-    text = sentence.text
-    measures = find_measures(text)
-    if find_dates(text) or _BOUND.search(text[: reading.start]) or len(measures) > MOST_NUMBERS:
-        return False
-    said = next((spot.value for spot in measures if spot.start == reading.start), None)
-    if said is None:
-        return False
-    one, other = (abs(float(value)) for value in (answer.value, said.value))
-    return said.unit != answer.unit or LIKE_SIZE * min(one, other) >= max(one, other)
-
-
-def _holds_other_name(corpus: Corpus, node: int, text: str) -> bool:
-    own = {word for name in fold_names(corpus, node) for word in name.split()}
-    return any(fold_name(match.group()) not in own for match in _NAME.finditer(text) if match.group() not in MONTHS)
-
-
-def _names_whole_relation(relation: str, text: str) -> bool:
-    telling = [word for word in split_key(relation) if word not in GENERIC and word not in EVERYWHERE]
-    said = set(list_stems(text))
-    return len(telling) < 2 or all(not name_cues(word).isdisjoint(said) for word in telling)
 
 
 @lru_cache(maxsize=KEPT_ANSWERS)
@@ -273,23 +197,6 @@ def _is_telling(sentence: Sentence, answer: Answer) -> bool:
         digits = len(answer.value.strip("-").replace(".", "").strip("0"))
         return digits >= (MEASURED_DIGITS if answer.unit in KNOWN_UNITS else BARE_DIGITS)
     return sentence.lead or len(answer.surface.split()) > 1
-
-
-def _conclude(
-    corpus: Corpus,
-    node: int,
-    agreeing: tuple[int, Sentence, Statement] | None,
-    disputing: tuple[Sentence, Statement] | None,
-    doubtful: tuple[Sentence, Statement] | None,
-) -> Corroboration:
-    if disputing is not None:
-        sure = agreeing is None or agreeing[0] < 2
-        return _cite_reading(corpus, node, "disputes" if sure else "mixed", *disputing)
-    if doubtful is not None and (agreeing is None or agreeing[0] < 2):
-        return _cite_reading(corpus, node, "open", *doubtful)
-    if agreeing is None:
-        return Corroboration("silent", None, f"no sentence of {corpus.page(node).title!r} says it")
-    return _cite_reading(corpus, node, "agrees", *agreeing[1:])
 
 
 def _cite_reading(corpus: Corpus, node: int, outcome: Outcome, sentence: Sentence, reading: Statement) -> Corroboration:
@@ -500,17 +407,14 @@ def is_volatile(relation: str) -> bool:
 
 
 def check_volatility(relation: str, allowed: bool) -> CheckResult:
-    """FAIL (``volatile``) when what is asked for changes with time."""
+    """FAIL (``volatile``) when an infobox key names what changes with time.
+
+    It is for keys that nobody read: of 281 relations in words that a careful reader called lasting on real pages the
+    word list flags 19, all of them falsely ("was preceded as president by"). A sentence's hop has the key "mentions".
+    """
     if not allowed and is_volatile(relation):
         return CheckResult("FAIL", "volatile", f"{relation} changes with time")
     return PASSED
-
-
-def check_lasting_hop(hop: Hop, allowed: bool) -> CheckResult:
-    """FAIL (``volatile``) when the relation of a hop changes with time."""
-    said = hop.gloss if hop.relation == MENTIONS else hop.relation
-    changing = next(filter(is_volatile, (said, hop.field)), None)
-    return PASSED if changing is None else check_volatility(changing, allowed)
 
 
 def check_timeless(text: str) -> CheckResult:

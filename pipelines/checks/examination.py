@@ -10,7 +10,6 @@ from typing import Protocol
 
 from pipelines.checks.agreement import (
     check_agreement,
-    check_lasting_hop,
     check_timeless,
     check_volatility,
     find_corroboration,
@@ -86,6 +85,11 @@ def list_answer_checks(
     )
 
 
+def loosen(limits: Thresholds, clause: str) -> Thresholds:
+    """Return thresholds for the key of an answer that a sentence gives: a reader said that it lasts."""
+    return limits.model_copy(update={"agreement": "off", "volatile": True}) if clause else limits
+
+
 @dataclass(frozen=True, slots=True)
 class PathDemands:
     """Checks of a path before a word is written: answer, sentences, ways around it, need for its picture."""
@@ -101,7 +105,7 @@ class PathDemands:
     def find_answer_fault(self, ground: Indexes, attribute: Attribute) -> CheckResult | None:
         """Return the first check that an attribute fails as an answer, None if it may be asked for."""
         fact = attribute.fact
-        limits = self.limits.model_copy(update={"agreement": "off"}) if attribute.clause else self.limits
+        limits = loosen(self.limits, attribute.clause)
         refused = run_checks(list_answer_checks(ground, fact.node, fact.key, attribute.answer, limits, self.max_tokens))
         return refused[0] if refused else None
 
@@ -113,7 +117,7 @@ class PathDemands:
             numbers[0], path.hops, (), path.answer_relation, flatten_names(names), answer_clause=path.answer_clause
         )
         refused = run_checks((
-            *(partial(check_lasting_hop, hop, self.limits.volatile) for hop in path.hops),
+            *(partial(check_volatility, hop.relation, self.limits.volatile) for hop in path.hops),
             *(partial(check_single_value, ground, numbers, hop) for hop in path.hops),
             *self._list_clause_checks(path, names, answer),
             partial(check_answer_unchanged, ground, query, answer.key),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from pipelines.checks.agreement import check_lasting_hop, find_corroboration
+from pipelines.checks.agreement import check_volatility, find_corroboration
 from pipelines.checks.answers import check_not_bridge
 from pipelines.checks.descriptors import find_constraint_problems
 from pipelines.checks.examination import (
@@ -14,6 +14,7 @@ from pipelines.checks.examination import (
     list_branch_checks,
     list_naming_checks,
     list_text_checks,
+    loosen,
 )
 from pipelines.checks.propositions import list_reading_problems
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
@@ -427,11 +428,12 @@ def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
             yield f"answer: the sentence that confirms it is another or none: {found.detail}"
     # No proof says how long its answer might be.
     longest = count_tokens(claim.answer.surface)
-    checks = list_answer_checks(ground, number, proof.answer_relation, claim.answer, limits, longest)
+    own = loosen(limits, proof.answer_clause)
+    checks = list_answer_checks(ground, number, proof.answer_relation, claim.answer, own, longest)
     yield from _report(
         "answer",
         *run_checks(checks, audit=True),
-        *(check_lasting_hop(hop, limits.volatile) for hop in proof.hops),
+        *(check_volatility(hop.relation, limits.volatile) for hop in proof.hops),
         check_not_bridge(claim.answer, [node.title for node in proof.nodes]),
     )
 

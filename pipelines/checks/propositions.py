@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
+from pipelines.checks.leakage import find_demonyms
 from pipelines.checks.readings import digest_glosses, find_gloss, state_relation
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.kinds import BUILDING, LOCATION
@@ -27,7 +28,7 @@ from pipelines.graph.cues import EVERYWHERE
 from pipelines.graph.facts import Match, compare_value, fold_names, holds_phrase, read_shown, read_wanted, split_key
 from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, Indexes, find_article, locate_nodes
-from pipelines.graph.statements import fold_forms, read_sentence
+from pipelines.graph.statements import fold_forms, read_sentence, show_page
 from pipelines.graph.titles import asks_name
 from pipelines.graph.values import KNOWN_UNITS, Number, find_measures, find_spelled_numbers
 from pipelines.ids import digest_value
@@ -37,7 +38,7 @@ from schemas.manifest import ModelEntry
 from schemas.proofs import Agreement, Answer, Likeness, PageReading, Proof, ReadProposition
 from schemas.tasks import ReadPageInputs, ReadPageReply, StatedValue
 
-VERSION = 3
+VERSION = 4
 """Version of the choice of sentences and of the comparison; part of a reader's identity."""
 MAX_PROSE = 400
 """Sentences of a page among which those to be read are chosen."""
@@ -50,6 +51,8 @@ _PARTS = re.compile(r"\s*(?:,|;|\(|\)|\band\b|\bor\b)\s*")
 _NOT = re.compile(r"\s*not\s+", re.IGNORECASE)
 _SEA_LEVEL = re.compile(r"(?<![^ ])(?<!above )(?<!below )sea level", re.IGNORECASE)
 _PERCENT = frozenset(["percent", "percentage", "pct"])
+_NEXT = r", (?:the )?[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,3}"
+"""A comma and a capitalised name; "and" or "or" after the last of them makes a list of equals."""
 _RANGE = re.compile(r"\b(?:to|between)\b|[\u2012-\u2015-]")
 _JOINS = re.compile(r"\b(?:and|or|then|later)\b")
 _UNCLEAR = "unclear"
@@ -57,6 +60,14 @@ _WITHIN = frozenset(
     "country subdivision state province region county district location municipality city department island".split()
 )
 """Words of keys that say what a place lies in."""
+_PLACES = _WITHIN | frozenset("place in at".split())
+"""Words of keys and glosses that lead to a place."""
+_LEADS_IN = re.compile(r"(?:\bin|,)(?: the)? $")
+"""What stands before the link to a place around: "is a town in [[Denbighshire]], [[Wales]]"."""
+_TOWARDS = re.compile(r"(?:north|south|east|west)[a-z-]* of ")
+"""How a value begins that is no place, but a part of the world: "west of the Mississippi River"."""
+LEVELS = 3
+"""Places around a place that are followed: town, county, state, country."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,8 @@ class Claim:
     """The answer, or the node number of the hop's object."""
     article: int = -1
     """The article that the answer is the name of; -1 for none."""
+    single: bool = False
+    """Whether a reader of the hop's sentence said that it leads to one thing."""
 
     @property
     def kind(self) -> Literal["date", "number", "words", "entity"]:
@@ -88,7 +101,7 @@ def list_claims(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[Claim, ..
     article = find_article(corpus, numbers[-1], proof.answer_relation, answer)
     asked = [Claim(numbers[-1], proof.answer_relation, answer, article)] if find_mode(proof) != "off" else []
     hops = [
-        Claim(numbers[hop.index - 1], hop.gloss or hop.relation, numbers[hop.index])
+        Claim(numbers[hop.index - 1], hop.gloss or hop.relation, numbers[hop.index], single=bool(hop.gloss))
         for hop in proof.hops
         if not hop.backward and (hop.gloss or hop.relation != MENTIONS)
     ]
@@ -233,11 +246,20 @@ def compare_stated(ground: Indexes, claim: Claim, sentence: Sentence, value: str
     bare = value[denied.end() :] if denied else value
     if not bare or bare.casefold() == _UNCLEAR:
         return "unclear"
+    corpus, folded = ground.corpus, fold_name(bare).removeprefix("the ")
+    found = _find_linked(corpus, claim.node, sentence, folded)
+    found = corpus.find(bare) if found is None else found
+    object: int | None
     if isinstance(claim.value, int) or claim.article >= 0:
         object = claim.value if isinstance(claim.value, int) else claim.article
-        likeness = _compare_object(ground.corpus, claim.node, object, sentence, bare)
+        likeness, forms = _compare_object(corpus, object, found, bare), corpus.aliases(object)
     else:
-        likeness = _compare_literal(claim.relation, claim.value, bare)
+        likeness, object = _compare_literal(claim.relation, claim.value, bare), corpus.find(claim.value.surface)
+        forms = (claim.value.surface, *claim.value.aliases)
+    if likeness in ("other", "unclear") and claim.kind in ("entity", "words"):
+        within = object is not None and found is not None and _is_within(corpus, object, found)
+        if within or (not _PLACES.isdisjoint(split_key(claim.relation)) and _adjoins(corpus, claim.node, forms, bare)):
+            likeness = "close"
     if not denied:
         return likeness
     return "other" if likeness == "same" else "close" if likeness == "other" else "unclear"
@@ -297,15 +319,13 @@ def _compare_words(answer: Answer, value: str) -> Likeness:
     return "other" if words and all(words.isdisjoint(form.split()) for form in forms) else "unclear"
 
 
-def _compare_object(corpus: Corpus, subject: int, object: int, sentence: Sentence, value: str) -> Likeness:
+def _compare_object(corpus: Corpus, object: int, found: int | None, value: str) -> Likeness:
     names = fold_names(corpus, object)
     folded = fold_name(value).removeprefix("the ")
     if folded in names or f"the {folded}" in names:
         return "same"
-    found = _find_linked(corpus, subject, sentence, folded)
-    found = corpus.find(value) if found is None else found
     if found is not None:
-        return "same" if found == object else "close" if _is_within(corpus, object, found) else "other"
+        return "same" if found == object else "other"
     parts = [fold_name(part) for part in _PARTS.split(value) if any(map(str.isupper, part))]
     if len(parts) == 1 and any(_abbreviates(parts[0], name) or holds_phrase(parts[0], name) for name in names):
         return "same"
@@ -332,13 +352,49 @@ def _abbreviates(short: str, name: str) -> bool:
 
 
 def _is_within(corpus: Corpus, one: int, other: int) -> bool:
-    if not {corpus.page(one).domain, corpus.page(other).domain} <= {LOCATION, BUILDING}:
-        return False
-    return any(
-        fact.target == outer and not _WITHIN.isdisjoint(split_key(fact.key))
-        for inner, outer in ((one, other), (other, one))
-        for fact in corpus.facts(inner)
+    return other in _list_around(corpus, one) or one in _list_around(corpus, other)
+
+
+def _list_around(corpus: Corpus, place: int) -> set[int]:
+    around, last = set[int](), {place}
+    for _ in range(LEVELS):
+        last = {outer for inner in last for outer in _step_out(corpus, inner)} - around
+        around |= last
+    return around
+
+
+def _step_out(corpus: Corpus, place: int) -> Iterator[int]:
+    """Yield what a page says its place lies in: by its box and statements, and by links of its first sentence."""
+    if corpus.page(place).domain not in (LOCATION, BUILDING):
+        return
+    for fact in corpus.facts(place):
+        outer = fact.target if fact.target >= 0 else corpus.find(fact.text)
+        if outer is not None and not _WITHIN.isdisjoint(split_key(fact.key)):
+            yield outer
+    leads = [each for each in list_prose(corpus, place) if each.lead]
+    for link in corpus.links(place):
+        before = (corpus.text(place)[each.start : link.start] for each in leads if each.start <= link.start < each.end)
+        target = corpus.find(link.target.partition("#")[0].strip()) if any(map(_LEADS_IN.search, before)) else None
+        if target is not None and corpus.page(target).domain == LOCATION:
+            yield target
+
+
+def _adjoins(corpus: Corpus, node: int, forms: Sequence[str], value: str) -> bool:
+    """Say whether a page writes one place as lying in the other: "Denbigh, Wales", and "Welsh"; or a value is vague."""
+    shown, told = show_page(corpus, node), value.partition(",")[0]
+    return _TOWARDS.match(value) is not None or any(
+        _writes_around(shown, form, told) or _writes_around(shown, told, form) for form in forms
     )
+
+
+def _writes_around(shown: str, inner: str, outer: str) -> bool:
+    for rows in re.findall(rf"(?<!\w){re.escape(inner)}((?:{_NEXT})+)(?!\w|{_NEXT}|,? (?:and|or) [^\W\d_a-z])", shown):
+        around = [row.removeprefix("the ") for row in rows.split(", ")[1:]]
+        if any(f"{fold_name(row)} ".startswith(f"{fold_name(outer).removeprefix('the ')} ") for row in around):
+            return True
+        if find_demonyms(outer, [(row,) for row in around]):
+            return True
+    return False
 
 
 def judge_reading(ground: Indexes, claim: Claim, reading: PageReading, agreement: Agreement) -> CheckResult:
@@ -359,7 +415,9 @@ def judge_agreement(ground: Indexes, claim: Claim, reading: PageReading, mode: A
         sure = said.likeness == "other" and not said.when
         detail = f"{title} says {said.words!r} of {state_relation(claim.relation)}"
         return CheckResult("FAIL" if sure else "UNKNOWN", "answer-disputed", detail)
-    if mode == "required" and all(said.likeness != "same" for said in reading.propositions):
+    # A year confirms a day: prose seldom says all of a date again.
+    vague = ("same", "close") if claim.kind == "date" else ("same",)
+    if mode == "required" and all(said.likeness not in vague for said in reading.propositions):
         return CheckResult("UNKNOWN", "answer-unconfirmed", f"no sentence of {title} was read to say it")
     return PASSED
 
@@ -374,7 +432,7 @@ def judge_second_value(ground: Indexes, claim: Claim, reading: PageReading) -> C
         detail = f"{title} says {said.words!r} of {said_of}"
         return CheckResult("FAIL" if said.likeness == "other" else "UNKNOWN", "multi-valued", detail)
     same = [said for said in reading.propositions if said.likeness == "same"]
-    if is_single_valued(claim.relation) or any(said.only for said in same):
+    if claim.single or is_single_valued(claim.relation) or any(said.only for said in same):
         return PASSED
     chosen = choose_sentences(ground, claim.node, claim.relation, claim.kind)
     if chosen.complete and (same or not ground.facts.is_multiple(claim.relation)):

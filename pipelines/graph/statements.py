@@ -88,8 +88,6 @@ class Statement:
     strength: Strength
     text: str
     """As in the sentence."""
-    start: int = 0
-    """Offset in the sentence's text."""
     role: str = ""
     """``birth`` or ``death`` in a life span."""
 
@@ -126,7 +124,7 @@ def read_sentence(
         if candidate.role:
             strength = "stated" if candidate.role in cues else "held"
         shown = text[candidate.start : candidate.end]
-        readings.append(Statement(candidate.likeness, strength, shown, candidate.start, candidate.role))
+        readings.append(Statement(candidate.likeness, strength, shown, candidate.role))
     return tuple(readings)
 
 

@@ -70,7 +70,7 @@ class Initials(Prompted):
     concepts: ConceptAsker | None = None
     """Asks for names and classifies questions, where seeds are concepts."""
     name: str = "questions"
-    version: int = 5
+    version: int = 6
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Question
 

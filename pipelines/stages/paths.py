@@ -81,7 +81,7 @@ class Paths(Prompted):
     used: tuple[Mapping[tuple[str, str], int], ...] = ()
     """For each round what those before have used of that, see :class:`Ration`."""
     name: str = "paths"
-    version: int = 7
+    version: int = 8
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn in one batch."""
     shards: dict[str, _Shard] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, get_args
 
-from pipelines.checks.agreement import check_lasting_hop, find_corroboration
+from pipelines.checks.agreement import check_volatility, find_corroboration
 from pipelines.checks.answers import check_named, check_not_bridge
-from pipelines.checks.examination import list_answer_checks
+from pipelines.checks.examination import list_answer_checks, loosen
 from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_derivable, check_single_value
@@ -51,7 +51,7 @@ class Questions(Prompted):
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     name: str = "questions"
-    version: int = 11
+    version: int = 12
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
@@ -149,10 +149,11 @@ class Questions(Prompted):
         numbers = locate_nodes(self.ground.corpus, record.nodes)
         yield partial(check_not_bridge, answer, [node.title for node in record.nodes])
         yield from list_answer_checks(
-            self.ground, numbers[-1], proof.answer_relation, answer, proof.thresholds, self.max_tokens
-        )
+            self.ground, numbers[-1], proof.answer_relation, answer, loosen(proof.thresholds, proof.answer_clause),
+            self.max_tokens,
+        )  # fmt: skip
         for hop in record.hops:
-            yield partial(check_lasting_hop, hop, proof.thresholds.volatile)
+            yield partial(check_volatility, hop.relation, proof.thresholds.volatile)
             yield partial(check_single_value, self.ground, numbers, hop)
         yield partial(check_derivable, self.ground, proof, answer)
 

@@ -70,7 +70,6 @@ def list_scene_sets(corpora: Corpora) -> dict[str, Judge]:
         "an answer on the anchor's page": _tell_answer,
         "an answer that does not follow": _plant_answer,
         "a field of two values": _plant_value,
-        "a hop that changes": _change_hop,
         "an uncontradicted answer": _relax_agreement,
     }
     return {
@@ -145,24 +144,17 @@ def _plant_value(case: Case) -> Twins | None:
     return None if twins is None else replace(twins, codes=("multi-valued",))
 
 
-def _change_hop(case: Case) -> Twins | None:
-    """A hop along a relation that changes with time."""
-    proof = case.claim.proof
-    hops = (proof.hops[0].model_copy(update={"relation": "current_owner"}), *proof.hops[1:])
-    bad = Scene(replace(case.claim, proof=proof.model_copy(update={"hops": hops})))
-    return Twins("a hop that changes", Scene(case.claim), bad, ("volatile",))
-
-
 def _relax_agreement(case: Case) -> Twins | None:
-    """A gold that prose disputes, where prose may say nothing but not another thing."""
+    """A gold that prose disputes, where cue words alone decide, and it may say nothing but not another thing."""
     twins = truth_plants.plant_gold(case, WORDS, Random(3))
     if twins is None:
         return None
-    return replace(twins, clean=_relax(twins.clean), defective=_relax(twins.defective), codes=("answer-disputed",))
+    clean, bad = _relax(twins.clean), _relax(twins.defective)
+    return replace(twins, clean=clean, defective=bad, codes=("answer-disputed",), read=False)
 
 
 def _relax(scene: Scene) -> Scene:
-    return replace(scene, claim=limit(scene.claim, agreement="uncontradicted"))
+    return replace(scene, claim=limit(scene.claim, agreement="uncontradicted", read_pages=False))
 
 
 def _tamper(corpora: Corpora) -> Judge:

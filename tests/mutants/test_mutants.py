@@ -40,7 +40,7 @@ from tests.mutants.pools import share_pool
 from tests.sampled import draw_every
 
 KILLERS = {
-    "check_agreement": ("answer-disputed", "D14 gold of a question", "an uncontradicted answer"),
+    "check_agreement": ("answer-disputed", "an uncontradicted answer"),
     "check_alternative": ("alternative-answer", "another answer that fits"),
     "check_answer": ("answer-leak", "D05 answer in another form"),
     "check_answer_unchanged": ("answer-changed", "an answer that does not follow"),
@@ -59,7 +59,6 @@ KILLERS = {
     "check_images": ("unknown-image", "D22 call on no picture", "D22 word of no picture"),
     "check_jumps": ("memory-jump", "D22 bridge never shown"),
     "check_kept": ("descriptor-lost", "another entity dropped"),
-    "check_lasting_hop": ("volatile", "a hop that changes"),
     "check_length": ("too-long", "D22 long page", "D22 long thought"),
     "check_licence": ("picture-not-free", "D13 picture too small or not free"),
     "check_named": ("descriptor-lost", "a name written otherwise"),

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from pipelines.checks.agreement import check_lasting_hop
+from pipelines.checks.agreement import check_volatility
 from pipelines.checks.answers import check_not_bridge
 from pipelines.checks.descriptors import check_counted
 from pipelines.checks.examination import (
@@ -10,6 +10,7 @@ from pipelines.checks.examination import (
     list_answer_checks,
     list_branch_checks,
     list_text_checks,
+    loosen,
 )
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
@@ -46,7 +47,8 @@ def _list_checks(ground, claim, numbers, max_tokens):
     if not asks_name(claim.proof):
         relation = claim.proof.answer_relation
         yield partial(check_not_bridge, claim.answer, [node.title for node in claim.proof.nodes])
-        yield from list_answer_checks(ground, numbers[-1], relation, claim.answer, limits, max_tokens)
+        own = loosen(limits, claim.proof.answer_clause)
+        yield from list_answer_checks(ground, numbers[-1], relation, claim.answer, own, max_tokens)
     yield from list_uniqueness_checks(ground, query, numbers, limits)
     yield partial(check_answer_unchanged, ground, query, claim.answer.key)
     if claim.proof.shortcuts_checked:
@@ -67,7 +69,7 @@ def list_uniqueness_checks(ground, query, numbers, limits):
     """Yield the checks of each hop (one value, not volatile) and node (one entity with the chain, several without)."""
     for hop in query.hops:
         yield partial(check_single_value, ground, numbers, hop)
-        yield partial(check_lasting_hop, hop, limits.volatile)
+        yield partial(check_volatility, hop.relation, limits.volatile)
     for node in range(1, len(numbers)):
         alone = limits.require_alone(node)
         yield lambda node=node, alone=alone: check_fit(count_fit(ground, query, node, alone), alone)

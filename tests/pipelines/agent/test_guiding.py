@@ -45,7 +45,7 @@ STATED = {
     "Jon Vask": [("l1", "none", "was born in", "He was born in Lumby", True)],
     "Lumby": [
         ("value", "1402", "was founded in", "It was founded in 1402", True),
-        ("l1", "none", "was founded by", "It was founded in 1402 by the monk Ulf Berg", True),
+        ("l1", "none", "was founded as mayor by", "It was founded in 1402 by the monk Ulf Berg", True),
     ],
 }
 SENTENCES = {"Kelm Hall": (1, 2, 2), "Jon Vask": (2,), "Lumby": (2, 2)}
@@ -77,6 +77,8 @@ def ground(tmp_path_factory):
 
 
 GOOD = mark(4, 4, 4, 4)
+LASTING = UNCOUNTED.model_copy(update={"volatile": False, "answer_share": 0.05})
+"""Held to words, an office changes with time; who read its sentence said that it lasts."""
 
 
 def make_guide(ground, stated=state, chosen=choose_all, marks=GOOD, **changes):
@@ -96,7 +98,7 @@ def make_seed(corpus, title="Kelm Hall"):
 
 
 def walk(guide, title="Kelm Hall"):
-    stage = Paths(guide.graph, 7, guide.ground, PathDemands(UNCOUNTED, 6, 1000), guide)
+    stage = Paths(guide.graph, 7, guide.ground, PathDemands(LASTING, 6, 1000), guide)
     return asyncio.run(stage(make_seed(guide.corpus, title)))
 
 
@@ -112,7 +114,7 @@ def test_a_walk_goes_by_what_pages_state_of_their_own_subject(ground):
         ("was designed by", "designer", "It was designed by ____"),
         ("was born in", "birth_place", "He was born in ____"),
     ]
-    assert path.answer_gloss in ("was founded in", "was founded by")
+    assert path.answer_gloss in ("was founded in", "was founded as mayor by")
     assert path.marks.reason == "why"
 
 
@@ -193,9 +195,9 @@ def test_a_reader_chooses_a_gloss_among_other_relations_in_words(ground):
     assert compare_reading(ground.corpus, text, wrong, proof, question.answer).code == "reading-differs"
 
 
-@pytest.mark.parametrize("answer", ["was founded in", "was founded by"])
+@pytest.mark.parametrize("answer", ["was founded in", "was founded as mayor by"])
 def test_a_question_over_quotations_verifies_and_one_that_quotes_otherwise_does_not(ground, answer):
-    wanted = {"was founded in": "1402", "was founded by": "Ulf Berg"}[answer]
+    wanted = {"was founded in": "1402", "was founded as mayor by": "Ulf Berg"}[answer]
     guide = make_guide(
         ground,
         chosen=lambda inputs: ChosenStepsReply(
@@ -206,7 +208,7 @@ def test_a_question_over_quotations_verifies_and_one_that_quotes_otherwise_does_
     splits = guide.graph.rules.splits
     templates = TemplatesModel()
     writing = RoleClient(templates, load_prompt("write_question"))
-    (question,) = asyncio.run(Questions(ground, writing, TrustingReader(), None, UNCOUNTED, 6, splits)(path))
+    (question,) = asyncio.run(Questions(ground, writing, TrustingReader(), None, LASTING, 6, splits)(path))
     asking = (RoleClient(templates, load_prompt(name, 4)) for name in ("propose_descriptors",))
     rewriting = RoleClient(templates, load_prompt("rewrite_question", 3))
     rules = RewritesConfig(min_alone_first=1, min_alone=1)

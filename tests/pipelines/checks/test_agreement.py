@@ -44,12 +44,6 @@ TOWNS = {
         "'''Dunn Bridge''' is a [[bridge]]. It was built by hand, and the work went on for 3 winters.",
         "arches = 3",
     ),
-    "Sold Bridge": box(
-        "bridge",
-        "'''Sold Bridge''' is a [[bridge]]. It was sold on 5 April 1931.",
-        "open = 5 April 1931",
-        "sold = 5 April 1931",
-    ),
 }
 
 
@@ -81,54 +75,11 @@ def corroborate(ground, title, relation, value):
     ],
 )  # fmt: skip
 def test_prose_agrees_disputes_or_is_silent(ground, title, relation, value, outcome):
-    assert corroborate(ground, title, relation, value).outcome == outcome
-
-
-@pytest.mark.parametrize(
-    ("more", "outcome"),
-    [
-        ("Later, in Paris, her movement was Tonalist.", "mixed"), ("Her movement was Tonalist.", "mixed"),
-        ("The painter joined the Tonalist movement.", "mixed"), ("Brill joined the Tonalist movement.", "mixed"),
-        ("She left the Tonalist movement.", "mixed"), ("Her son was of the Tonalist movement.", "agrees"),
-        ("The town had a Tonalist movement.", "agrees"), ("Ben Corr founded the Tonalist movement.", "agrees"),
-        ("She knew a Tonalist.", "agrees"), ("Her movement was Luminist.", "agrees"),
-    ],
-)  # fmt: skip
-def test_another_value_of_the_same_subject_beside_the_answer_leaves_it_open(tmp_path, more, outcome):
-    text = f"'''Ada Brill''' was a painter. Her movement was Luminist. {more}"
-    pages = {"Ada Brill": box("painter", text, "movement = Luminist")}
-    pages["Dora Esk"] = box("painter", "'''Dora Esk''' was a painter.", "movement = Tonalist")
-    found = corroborate(Indexes(build_toy_corpus(tmp_path, pages, {})), "Ada Brill", "movement", "Luminist")
+    found = corroborate(ground, title, relation, value)
     assert found.outcome == outcome
-    result = check_agreement(found, "uncontradicted")
-    assert (result.outcome, result.code) == (("PASS", "") if outcome == "agrees" else ("UNKNOWN", "answer-disputed"))
-    assert check_agreement(found, "off").passed
-
-
-OF_OTHERS = [
-    # Sentences as they stand on pages of Wikipedia; each was once taken for a denial of the field beside it.
-    (
-        "Abraham Lincoln",
-        "person",
-        "birth_date = February 12, 1809",
-        "Edward Baker Lincoln (Eddie), born in 1846, died February 1, 1850, probably of tuberculosis.",
-    ),
-    ("Aldous Huxley", "writer", "death_date = 22 November 1963", "Huxley's mother died in 1908 when he was 14."),
-    ("Alabama", "state", "elevation_m = 150", "The state ranges in elevation from sea level to more than 610 m."),
-    ("Berlin", "city", "area_km2 = 891.7", "Tiergarten is a park. It covers an area of 210 hectares."),
-    ("Aruba", "country", "GDP_PPP_per_capita = $25,300", "The GDP per capita for Aruba was $28,924 in 2014."),
-    ("Alaska", "state", "Length = 2,285", "The cost of goods has long been higher than in the other 48 states."),
-]
-
-
-@pytest.mark.parametrize(("title", "kind", "field", "sentence"), OF_OTHERS)
-def test_a_sentence_that_may_be_about_something_else_is_left_to_a_reader(tmp_path, title, kind, field, sentence):
-    key, value = field.split(" = ")
-    page = box(kind, f"'''{title}''' is a {kind}.\n\n== More ==\n{sentence}", field)
-    found = corroborate(Indexes(build_toy_corpus(tmp_path, {title: page}, {})), title, key, value)
-    assert found.outcome in ("open", "silent")
-    assert check_agreement(found, "uncontradicted", read=True).passed
-    assert not check_agreement(found, "required").passed
+    assert check_agreement(found, "required").passed == (outcome == "agrees")
+    assert check_agreement(found, "uncontradicted").passed == (outcome != "disputes")
+    assert check_agreement(found, "required", read=True).passed == (outcome != "silent")
 
 
 def test_the_toy_world_agrees_with_itself_and_disputes_its_neighbour_values(demo, demo_corpus):
@@ -141,21 +92,14 @@ def test_the_toy_world_agrees_with_itself_and_disputes_its_neighbour_values(demo
             found = find_corroboration(ground, node, attribute.fact.key, attribute.answer)
             outcomes[(title, attribute.fact.key) in stated].append(found.outcome)
     assert outcomes[True].count("agrees") / len(outcomes[True]) > 0.97
-    assert {"disputes", "mixed"}.isdisjoint(outcomes[True] + outcomes[False])
+    assert "disputes" not in outcomes[True] + outcomes[False]
 
 
 ADA = "Her movement was Luminist. She was 170 cm tall. She was born on 2 April 1871. Her patron was Jon Vask."
 WIKI = {
     **PAGES,
-    "Ada Brill": paint(
-        "Ada Brill",
-        "birth_place = [[Ostrel]]",
-        born(1871),
-        "movement = Luminist",
-        "height = 170 cm",
-        "patron = Jon Vask",
-        prose=ADA,
-    ),
+    "Ada Brill": paint("Ada Brill", "birth_place = [[Ostrel]]", born(1871), "movement = Luminist", "height = 170 cm",
+                       "patron = Jon Vask", prose=ADA),
     "Luminism": box("movement", "'''Luminism''', or '''Luminist''', is an art movement."),
     "Pell Bridge": box(
         "bridge",
@@ -164,7 +108,7 @@ WIKI = {
         "length = 95 m",
         "opened = {{start date|1931|5|9}}",
     ),
-}
+}  # fmt: skip
 REDIRECTS = {"Luminist": "Luminism", "Lumists": "Luminism", "Old Ostrel": "Ostrel"}
 
 

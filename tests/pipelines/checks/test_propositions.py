@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from pipelines.checks.propositions import Claim, ProseReader, list_claims, list_reading_problems
+from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.query import Indexes
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -55,15 +57,20 @@ def say(words, value, **more):
     return reply
 
 
+def read_claim(ground, asked, reply, mode="required"):
+    """Return the reading of a claim, the verdict and the requests."""
+    model = FakeModel(reply)
+    reader = ProseReader(ground, RoleClient(model, load_prompt("read_page")))
+    return (*asyncio.run(reader.check_claim(asked, mode)), model.asked)
+
+
 @pytest.fixture
 def read(ground):
     """Return the verdict on one claim, the reading and the requests."""
 
     def read(relation, reply, mode="required"):
-        model = FakeModel(reply)
-        reader = ProseReader(ground, RoleClient(model, load_prompt("read_page")))
-        reading, result = asyncio.run(reader.check_claim(claim(ground, relation), mode))
-        return result, reading, model.asked
+        reading, result, asked = read_claim(ground, claim(ground, relation), reply, mode)
+        return result, reading, asked
 
     return read
 
@@ -102,7 +109,7 @@ def test_of_a_relation_that_often_has_several_values_silence_is_no_evidence(read
     ("relation", "value", "outcome", "code"),
     [
         ("birth_date", "2 April 1871", "PASS", ""),
-        ("birth_date", "1871", "UNKNOWN", "answer-unconfirmed"),
+        ("birth_date", "1871", "PASS", ""),
         ("birth_date", "3 April 1871", "FAIL", "answer-disputed"),
         ("birth_date", "the 1880s", "FAIL", "answer-disputed"),
         ("birth_date", "not 2 April 1871", "FAIL", "answer-disputed"),
@@ -117,6 +124,50 @@ def test_of_a_relation_that_often_has_several_values_silence_is_no_evidence(read
 def test_an_answer_is_held_to_what_the_prose_says(read, relation, value, outcome, code):
     result, _, _ = read(relation, say("Nothing else" if relation == "material" else "Marn", value))
     assert (result.outcome, result.code) == (outcome, code)
+
+
+LIVES = {
+    "Henry Morton Stanley": "Stanley Born January 28, 1841 Denbigh, [[Wales]] Died May 10, 1904 London. The Welsh-born "
+    "journalist found Livingstone. He lived in Paris, Rome and Ypres. His bust stands in Ruel.",
+    "Thomas Edison": "Edison bought a home in West Orange, New Jersey. He was born in Milan, Ohio.",
+    "Herbert Hoover": "Hoover was the first President to be born west of the Mississippi River.",
+    "Wales": box("country", "'''Wales''' is a country."),
+    "Denbighshire": "'''Denbighshire''' is a county in [[Wales]].",
+    "Ruel": box("settlement", "'''Ruel''' is a market town in [[Denbighshire]].", "settlement_type = Town"),
+}
+
+
+@pytest.fixture(scope="module")
+def lives(tmp_path_factory):
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("lives"), LIVES, {}))
+
+
+@pytest.mark.parametrize(
+    ("title", "relation", "place", "value", "likeness"),
+    [
+        ("Henry Morton Stanley", "birth_place", "Denbigh", "Welsh-born", "close"),
+        ("Henry Morton Stanley", "birth_place", "Wales", "Denbigh", "close"),
+        ("Henry Morton Stanley", "birth_place", "Denbigh", "London", "other"),
+        ("Thomas Edison", "death_place", "West Orange", "New Jersey", "close"),
+        ("Thomas Edison", "death_place", "West Orange", "Milan, Ohio", "other"),
+        ("Herbert Hoover", "birth_place", "West Branch", "west of the Mississippi River", "close"),
+        ("Henry Morton Stanley", "birth_place", "Paris", "Rome", "other"),
+        ("Henry Morton Stanley", "is shown by a bust in", "Ruel", "Wales", "close"),
+    ],
+)
+def test_a_place_that_the_corpus_says_lies_around_another_is_no_other_place(
+    lives, title, relation, place, value, likeness
+):
+    asked = Claim(lives.corpus.find(title), relation, type_answer(place, "", ""))
+    reading, result, _ = read_claim(lives, asked, say(title.split()[-1], value), "uncontradicted")
+    assert reading.propositions[0].likeness == likeness
+    assert result.passed == (likeness == "close")
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_where_prose_is_silent_a_reader_who_said_that_there_is_one_is_believed(ground, single):
+    asked = replace(claim(ground, "children"), single=single)
+    assert read_claim(ground, asked, say_nothing)[1].passed == single
 
 
 @pytest.mark.parametrize("reply", ["", "no JSON", '{"propositions": 3}'])
