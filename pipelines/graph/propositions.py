@@ -175,9 +175,10 @@ def _quote(sentence: Sentence, spot: Span, told: Span, run: Span) -> Clause:
     while len(text[start:end].split()) < LEAST_WORDS and end - start < len(text):
         near = [piece for piece in _PIECE.finditer(text) if piece.start() <= end and start <= piece.end()]
         start, end = near[0].start(), near[-1].end()
-    before, after = text[start : spot[0]].split(" "), text[spot[0] : end].split(" ")
-    kept = " ".join(before[-MAX_WORDS // 2 :]) + " ".join(after[: MAX_WORDS // 2])
-    return Clause(kept.strip(" .,;:"), sentence.start, sentence.end)
+    kept = text[start:end].split()
+    while len(kept) > MAX_WORDS:
+        kept.pop(-1 if BLANK in " ".join(kept[: MAX_WORDS // 2]) else 0)
+    return Clause(" ".join(kept).strip(" .,;:"), sentence.start, sentence.end)
 
 
 @dataclass(frozen=True, slots=True)

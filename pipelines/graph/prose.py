@@ -205,8 +205,7 @@ def generalise_clause(corpus: Corpus, hop: Hop) -> str:
     """Return the clause of a hop with a bracket for each other name, date and number: ``[a town]``, a kind and no more.
 
     Names are links with a capital in anchor or title, and runs of capitalised words; the word that begins a sentence is
-    one only by :func:`_is_named`. Decades and ordinals stay, and "European" in "the first European", which is true of
-    nobody else.
+    one only by :func:`_is_named`. Decades and ordinals stay, and so does "European" after first, last or only.
     """
     node = corpus.find(hop.evidence.title)
     if not hop.clause or node is None:
