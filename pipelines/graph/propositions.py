@@ -33,13 +33,12 @@ from pipelines.graph.prose import (
     quotes,
 )
 from pipelines.graph.relations import find_relation
-from pipelines.graph.values import Date, Spot, find_dates, find_measures
+from pipelines.graph.values import Date, Number, Spot, find_dates, find_measures
 from pipelines.names import fold_name
 from schemas.proofs import Answer
 from schemas.tasks import LinkedObject, PassageLine, StatedRelation
 
 Span = tuple[int, int]
-
 LEAST_WORDS = 4
 """Words of a quotation, its blank among them; fewer stand in many places."""
 VALUE = "value"
@@ -159,8 +158,7 @@ def _find_value(text: str, value: str, start: int, end: int) -> "ShownValue | No
     # A whole name goes before a part: "the Reading Ladies boarding school in Reading".
     best = max(held, key=lambda spot: (len(spot.shown), (spot.start, spot.end) == spot.run), default=None)
     # A number without its noun counts nothing.
-    whole = best and (best.answer.type == "date" or fold_name(best.shown) == wanted)
-    return best if whole else None
+    return best if best and (best.answer.type == "date" or fold_name(best.shown) == wanted) else None
 
 
 def _quote(sentence: Sentence, spot: Span, told: Span, run: Span) -> Clause:
@@ -200,16 +198,18 @@ class ShownValue:
 def list_values(text: str) -> Iterator[ShownValue]:
     """Yield the dates and numbers of a text, and outside of them runs of capitalised words and their parts."""
     dates = find_dates(text)
-    for spot in (*dates, *find_measures(text)):
-        answer = make_answer(text[spot.start : spot.end], spot.value)
-        if answer is not None and (answer.type == "date" or not _overlaps(dates, spot.start, spot.end)):
-            yield ShownValue(spot.start, spot.end, text[spot.start : spot.end], answer, (spot.start, spot.end))
+    spots: list[Spot[Date] | Spot[Number]] = [*dates, *find_measures(text)]
+    for spot in spots:
+        shown = text[spot.start : spot.end]
+        answer = make_answer(shown, spot.value)
+        if answer.type == "date" or not _overlaps(dates, spot.start, spot.end):
+            yield ShownValue(spot.start, spot.end, shown, answer, (spot.start, spot.end))
     for run in NAME.finditer(text):
         words = [match.span() for match in _CAPITALS.finditer(text, *run.span())] if run["name"] else []
         for (start, _), (_, end) in itertools.combinations_with_replacement(words, 2):
-            answer = type_answer(text[start:end], "", "")
-            if answer is not None and not _overlaps(dates, start, end):
-                yield ShownValue(start, end, text[start:end], answer, run.span())
+            named = type_answer(text[start:end], "", "")
+            if named is not None and not _overlaps(dates, start, end):
+                yield ShownValue(start, end, text[start:end], named, run.span())
 
 
 def _overlaps(dates: Sequence[Spot[Date]], start: int, end: int) -> bool:
