@@ -456,7 +456,7 @@ class ExtractRelationsInputs(Nested):
 
 
 class StatedRelation(Nested):
-    """What one sentence states of the page's subject."""
+    """What one sentence states of the page's subject: it has one such object, for good."""
 
     sentence: int
     """Number of the line, from 1."""
@@ -468,10 +468,6 @@ class StatedRelation(Nested):
     """In a few words from the subject to the object: ``was designed by``."""
     words: str
     """Those of the sentence that state it, copied."""
-    only: bool = False
-    """Whether the subject has one such object and no second."""
-    lasting: bool = False
-    """Whether it stays true: nobody will have to change it."""
 
 
 class RelationsReply(Nested):

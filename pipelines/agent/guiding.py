@@ -142,7 +142,7 @@ class Guide(Prompted):
         moving = [WalkMove(fact.target, fact, None, None) for fact in read_relations(corpus, node)]
         known = {move.target for move in moving}
         for read in await self.read_page(node):
-            if read.single and read.target >= 0 and read.target not in known:
+            if read.target >= 0 and read.target not in known:
                 moving.append(WalkMove(read.target, None, read.link, read.clause, read.gloss, read.field))
         rated = []
         for move in moving:
@@ -192,8 +192,7 @@ class Guide(Prompted):
         node, corpus, longest = nodes[-1], self.corpus, self.graph.rules.max_answer_tokens
         found = list(self.graph.read_answers(node, split))
         for read in await self.read_page(node):
-            short = not longest or count_tokens(read.answer.surface) <= longest
-            if read.single and short:
+            if not longest or count_tokens(read.answer.surface) <= longest:
                 found.append(state_answer(corpus, read))
         kind = corpus.page(node).type
         rated = []

@@ -125,8 +125,8 @@ def check_agreement(corroboration: Corroboration, mode: Agreement, read: bool = 
     Where an evaluator reads the page (``read``), it says whether another value is meant. Silence passes where the mode
     asks for no more than that nothing contradicts.
     """
-    # Of thirteen fields that a careful reader read on real pages cue words confirmed eleven and were silent on none; both
-    # disputes were false.
+    # Of thirteen fields that a careful reader read on real pages cue words confirmed eleven and were silent on none;
+    # both disputes were false.
     if mode == "off" or corroboration.outcome == "agrees" or (read and corroboration.outcome == "disputes"):
         return PASSED
     if corroboration.outcome == "disputes":

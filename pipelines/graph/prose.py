@@ -189,8 +189,10 @@ def _compile_names(names: tuple[str, ...]) -> re.Pattern[str]:
 
 _SHOWN_BRACKET = r"\[[^\[\]]*\]|_{4}"
 _JOINING = r"(?:of|the|de|la|le|du|des|von|van|der|den|di|da|del|el|al|bin|ibn|y)"
-_CAPITAL = r"(?:(?:[^\W\d_a-z]\.){2,}|[^\W\d_a-z]\.(?= )|[^\W\d_a-z](?:[\w&]|\.(?=\w))*(?:[-’'](?![Ss]\b)\w+)*)"
-_NAME = re.compile(rf"{_SHOWN_BRACKET}|(?<!\w)(?P<name>{_CAPITAL}(?:(?: {_JOINING})* {_CAPITAL})*)(?!\w)")
+CAPITAL = r"(?:(?:[^\W\d_a-z]\.){2,}|[^\W\d_a-z]\.(?= )|[^\W\d_a-z](?:[\w&]|\.(?=\w))*(?:[-’'](?![Ss]\b)\w+)*)"
+DEMONYM = r"[^\W\d_a-z][^\W\d_]+(?:an|ese|ish|ch)"
+_LIMITED = rf"\b(?:first|last|only) {DEMONYM}(?!\w)"
+NAME = re.compile(rf"{_SHOWN_BRACKET}|{_LIMITED}|(?<!\w)(?P<name>{CAPITAL}(?:(?: {_JOINING})* {CAPITAL})*)(?!\w)")
 _NUMBER = re.compile(rf"{_SHOWN_BRACKET}|(?<![\w.,])(?P<number>\d(?:[\d.,]*\d)?)(?!(?:s|st|nd|rd|th)\b)(?![\d])")
 _ARTICLE = re.compile(r"\b[Tt]he (?=\[an? )")
 _JOINED = re.compile(rf"(?:{_JOINING} )*")
@@ -203,7 +205,7 @@ def generalise_clause(corpus: Corpus, hop: Hop) -> str:
     """Return the clause of a hop with a bracket for each other name, date and number: ``[a town]``, a kind and no more.
 
     Names are links with a capital in anchor or title, and runs of capitalised words; the word that begins a sentence is
-    one only by :func:`_is_named`. Decades and ordinals stay.
+    one only by :func:`_is_named`. Decades and ordinals stay, and so does "European" after first, last or only.
     """
     node = corpus.find(hop.evidence.title)
     if not hop.clause or node is None:
@@ -253,7 +255,7 @@ def _blank_names(corpus: Corpus, text: str, page: str) -> str:
             filter(None, (first, joined.strip(), rest and _bracket(_find_kind(corpus, rest[len(joined) :]))))
         )
 
-    return _NAME.sub(blank, text)
+    return NAME.sub(blank, text)
 
 
 def _find_kind(corpus: Corpus, name: str) -> str:

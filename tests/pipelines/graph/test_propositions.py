@@ -1,13 +1,15 @@
 import pytest
 
-from pipelines.graph.propositions import list_lines, place_relations, view_lines
+from pipelines.graph.propositions import list_lines, place_relations, read_clause, view_lines
 from schemas.tasks import StatedRelation
 from tests.toy import build_toy_corpus
 
+LONG = f"They {'sang and ' * 25}rose, and in the tales of old they are known as Six Sisters."
 HALL = (
     "'''Kelm Hall''' is a concert hall in [[Ostrel]], [[Valdonia]]. It was designed by [[Jon Vask]], whose brother was "
     "born in [[Lumby]]. The hall opened on 4 May 1871, cost 3,000 crowns and is named after Otto Lang. [[Greta Pohl]] "
-    "was married in [[Sellby]]."
+    "was married in [[Sellby]]. Halls are rare, and the Lumbian Ana Brill of Ostrel praised this one. Plays ended, "
+    f"but under Ida Moor they came back to the stage of Kelm in 1902. {LONG}"
 )
 PAGES = {
     "Kelm Hall": HALL,
@@ -26,16 +28,15 @@ def corpus(tmp_path_factory):
     return build_toy_corpus(tmp_path_factory.mktemp("hall"), PAGES, {})
 
 
-def place(corpus, *stated, only=True, lasting=True):
+def place(corpus, *stated):
     node = corpus.find("Kelm Hall")
-    said = [StatedRelation(only=only, lasting=lasting, **each) for each in stated]
-    return place_relations(corpus, node, list_lines(corpus, node, 10), said)
+    return place_relations(corpus, node, list_lines(corpus, node, 10), [StatedRelation(**each) for each in stated])
 
 
 def test_a_model_sees_the_sentences_with_what_they_link_to(corpus):
     lines = view_lines(corpus, list_lines(corpus, corpus.find("Kelm Hall"), 10))
-    assert [line.text.split()[0] for line in lines] == ["Kelm", "It", "The", "Greta"]
-    assert [[(each.id, each.name) for each in line.objects] for line in lines] == [
+    assert [line.text.split()[0] for line in lines] == ["Kelm", "It", "The", "Greta", "Halls", "Plays", "They"]
+    assert [[(each.id, each.name) for each in line.objects] for line in lines[:4]] == [
         [("l1", "Ostrel"), ("l2", "Valdonia")],
         [("l3", "Jon Vask"), ("l4", "Lumby")],
         [],
@@ -47,7 +48,6 @@ def test_a_relation_that_stands_in_its_sentence_is_a_hop_with_its_quotation(corp
     (found,) = place(corpus, DESIGNED)
     assert (found.gloss, found.field, found.relation) == ("was designed by", "designer", "designer")
     assert (found.clause.text, found.target) == ("It was designed by ____", corpus.find("Jon Vask"))
-    assert found.single
 
 
 @pytest.mark.parametrize(
@@ -58,16 +58,14 @@ def test_a_relation_that_stands_in_its_sentence_is_a_hop_with_its_quotation(corp
         {"words": "whose brother was born in Lumby"},
         {"object": "l1"},
         {"object": "l9"},
-        {"relation": "was designed by Jon Vask"},
+        {"relation": "was designed by Vask and"},
         {"relation": "was designed in 1871 by"},
-        {"relation": "was, as the sentence says of it, designed by"},
+        {"relation": "was in those years as many say designed by"},
         {"relation": " . "},
-        {"object": "value", "value": "Vask"},
         {"object": "value", "value": "1880"},
-        {"sentence": 4, "object": "l6", "relation": "was married in", "words": "Greta Pohl was married in Sellby"},
     ],
 )
-def test_what_does_not_stand_in_its_sentence_or_is_of_another_subject_is_dropped(corpus, changed):
+def test_what_does_not_stand_in_its_sentence_is_dropped(corpus, changed):
     assert place(corpus, DESIGNED | changed) == ()
 
 
@@ -85,25 +83,34 @@ def test_dates_numbers_and_names_without_a_link_are_answers(corpus, value, relat
     assert (found.target, found.answer.type, found.answer.key) == (-1, type, key)
 
 
-def test_of_one_relation_with_two_objects_none_is_single(corpus):
+def test_of_one_relation_with_two_objects_none_is_kept(corpus):
     words = "Kelm Hall is a concert hall in Ostrel, Valdonia"
     places = [{"sentence": 1, "object": each, "relation": "is in", "words": words} for each in ("l1", "l2")]
-    assert [found.single for found in place(corpus, *places)] == [False, False]
-    assert [found.single for found in place(corpus, places[0])] == [True]
+    assert [len(place(corpus, *places)), len(place(corpus, places[0]))] == [0, 1]
 
 
-@pytest.mark.parametrize(("only", "lasting"), [(False, True), (True, False)])
-def test_what_has_several_objects_or_may_change_is_no_step(corpus, only, lasting):
-    (found,) = place(corpus, DESIGNED, only=only, lasting=lasting)
-    assert not found.single
+@pytest.mark.parametrize(
+    ("value", "words", "clause"),
+    [
+        ("Ana Brill", "and the Lumbian Ana Brill", "and the Lumbian ____ of Ostrel"),
+        ("Ana Brill of Ostrel", "the Lumbian Ana Brill of Ostrel", "and the Lumbian ____ praised this one"),
+        ("Ida Moor", "under Ida Moor", "but under ____ they came back to the stage of Kelm in 1902"),
+        ("Six Sisters", LONG.rstrip("."), "and in the tales of old they are known as ____"),
+    ],
+)
+def test_a_quotation_is_whole_words_around_its_value_and_is_read_again(corpus, value, words, clause):
+    number = {"Ida Moor": 6, "Six Sisters": 7}.get(value, 5)
+    said = {"sentence": number, "object": "value", "value": value, "relation": "was first European home of"}
+    (found,) = place(corpus, said | {"words": words})
+    assert found.clause.text == clause
+    (read,) = read_clause(corpus, found.node, clause, "home", ())
+    assert read.answer.surface == value
 
 
 def test_a_gloss_means_a_field_only_where_its_object_is_of_that_kind(corpus):
     words = "Kelm Hall is a concert hall in Ostrel"
     (found,) = place(corpus, {"sentence": 1, "object": "l1", "relation": "died on", "words": words})
     assert (found.field, found.relation) == ("", "died_on")
-    words = "The hall opened on 4 May 1871"
-    (found,) = place(
-        corpus, {"sentence": 3, "object": "value", "value": "4 May 1871", "relation": "died on", "words": words}
-    )
+    opened = {"sentence": 3, "object": "value", "value": "4 May 1871", "relation": "died on"}
+    (found,) = place(corpus, opened | {"words": "The hall opened on 4 May 1871"})
     assert found.relation == "death_date"

@@ -102,6 +102,7 @@ SEEN = {
     "The Brandt brothers, said the banker [[Hans Oder]], were no brothers.": (
         "[a name] brothers, said the banker ____, were no brothers."
     ),
+    "[[Hans Oder]] was the only Lumbish Lord of the Sea.": "____ was the only Lumbish [a name].",
     "Of the [[Kelm Bridge|money]] the banker [[Hans Oder]] saw little.": "Of [a bridge] the banker ____ saw little.",
 }
 
