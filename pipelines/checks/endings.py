@@ -2,7 +2,8 @@
 
 An ending begins at a bridge, which is called by its type: ``an unnamed bridge``. It is built from the proof:
 descriptors say the later bridges as the question does, and the last hop is said by its relation or by the sentence that
-the writer saw, so that an ending tells no less than the question. A search gets what the question says of one node.
+the writer saw, so that an ending tells no less than the question. Nor does it tell more where a reader put a relation
+into words: ``an unnamed dam is named after X``. A search gets what the question says of one node.
 """
 
 import re
@@ -26,14 +27,19 @@ def list_endings(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[str, ...
 
 
 def _ask_from(corpus: Corpus, proof: Proof, answer: Answer, node: int) -> str:
-    phrase = f"an unnamed {proof.nodes[node].type or 'subject'}"
+    phrase, told = f"an unnamed {proof.nodes[node].type or 'subject'}", list[str]()
     for hop, reached in zip(proof.hops[node:], proof.nodes[node + 1 :], strict=True):
-        said = _find_descriptor(proof, hop) or _describe_hop(corpus, hop, reached)
-        phrase = said.replace(SUBJECT, phrase)
+        said = _find_descriptor(proof, hop)
+        if hop.gloss and not said:
+            name = "XYZ"[len(told)]
+            told.append(f"{phrase[:1].upper()}{phrase[1:]} {hop.gloss} {name}. ")
+            phrase = name
+            continue
+        phrase = (said or _describe_hop(corpus, hop, reached)).replace(SUBJECT, phrase)
     if proof.answer_gloss:
-        return f"What fills the blank: {phrase} {proof.answer_gloss} ____?"
+        return f"{''.join(told)}What fills the blank: {phrase} {proof.answer_gloss} ____?"
     asked = _ASKED[answer.precision].format(state_relation(proof.answer_relation))
-    return f"What is the {asked}{f' in {answer.unit}' if answer.unit else ''} of {phrase}?"
+    return f"{''.join(told)}What is the {asked}{f' in {answer.unit}' if answer.unit else ''} of {phrase}?"
 
 
 def _find_descriptor(proof: Proof, hop: Hop) -> str:
@@ -45,8 +51,6 @@ def _find_descriptor(proof: Proof, hop: Hop) -> str:
 
 def _describe_hop(corpus: Corpus, hop: Hop, reached: PathNode) -> str:
     kind, relation = reached.type or "subject", state_relation(hop.relation)
-    if hop.gloss:
-        return f"the {kind} of which one says “{SUBJECT} {hop.gloss} it”"
     if hop.relation == MENTIONS:
         line = generalise_clause(corpus, hop)
         return f"the {kind} that fills the blank in the line “{line}” of the article on {SUBJECT}"

@@ -780,7 +780,6 @@ class Assembly:
             self.ground,
             proposing,
             rewriting,
-            self.reader,
             self.config.rewrites,
             self.hub_in_degree,
             ANSWER_TOKENS,

@@ -1,8 +1,9 @@
 """Rewrites: hide one entity at a time, from the farthest bridge toward the anchor (OpenSearch-VL, section 3.1).
 
 A descriptor is accepted if the three invariants of equation 6 hold: the answer stays, exactly one entity fits, and no
-name of a hidden node is in the text. They are counted in the corpus, not judged by a model. Beyond the paper, a
-descriptor must fit several entities without the chain.
+name of a hidden node is in the text. They are counted in the corpus, not judged by a model: the evaluator reads the
+last text alone, once it is asked about a picture. Beyond the paper, a descriptor must fit several entities without the
+chain.
 """
 
 import asyncio
@@ -20,7 +21,6 @@ from pipelines.checks.descriptors import (
     offer_facts,
 )
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
-from pipelines.checks.readings import Evaluator
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
 from pipelines.checks.verdicts import TRIES, Check, CheckResult, explain_refusal, list_secrets, refuse, run_checks
@@ -34,7 +34,6 @@ from pipelines.services.prompting import Prompted, RoleClient, ask_model, make_s
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
-from schemas.proofs import Proof
 from schemas.reasons import RewriteReason
 from schemas.tasks import (
     NOTHING,
@@ -71,17 +70,16 @@ class Rewrites(Prompted):
     ground: Indexes
     proposing: RoleClient
     rewriting: RoleClient
-    reader: Evaluator
     settings: RewritesConfig
     hub_in_degree: int
     max_answer_tokens: int
     name: str = "rewrites"
-    version: int = 7
+    version: int = 8
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
     def fingerprint(self) -> str:
-        asked = [self.proposing.identity, self.rewriting.identity, self.reader.identity]
+        asked = [self.proposing.identity, self.rewriting.identity]
         return digest_value(
             [
                 repr(self.settings),
@@ -94,7 +92,7 @@ class Rewrites(Prompted):
         )
 
     def models(self) -> tuple[ModelEntry, ...]:
-        return (self.rewriting.describe("rewriter"), self.reader.describe())
+        return (self.rewriting.describe("rewriter"),)
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         nodes = locate_nodes(self.ground.corpus, record.proof.nodes)
@@ -185,28 +183,17 @@ class Rewrites(Prompted):
         if refused:
             return refused
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])
-        said_so_far = record.proof.model_copy(update={"constraints": query.constraints, "descriptors": descriptors})
         tried = NOTHING
         for _ in range(TRIES):
             text = await self._rewrite(record, draft, node, (descriptor, tried))
-            refused = await self._check_text(record, draft, node, (text, said_so_far))
+            refused = run_checks((
+                partial(check_names, hide_titles(text, record, node), draft.names[node:], draft.type_words),
+                partial(check_spoken, text, descriptors),
+            ))  # fmt: skip
             if not refused:
                 return replace(draft, text=text, query=query, descriptors=descriptors)
             shown = f"{record.proof.nodes[node].title} {descriptor.text}"
             tried = (self._explain(draft, refused[0], text, shown),)
-        return refused
-
-    async def _check_text(
-        self, record: Question, draft: Draft, node: int, said: tuple[str, Proof]
-    ) -> tuple[CheckResult, ...]:
-        text, proof = said
-        refused = run_checks((
-            lambda: check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
-            lambda: check_spoken(text, proof.descriptors),
-        ))  # fmt: skip
-        if not refused:
-            _, read = await self.reader.check(text, proof, record.answer)
-            return () if read.passed else (read,)
         return refused
 
     def _list_step_checks(

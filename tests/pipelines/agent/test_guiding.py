@@ -203,7 +203,7 @@ def test_a_question_over_quotations_verifies_and_one_that_quotes_otherwise_does_
     prompts = ("propose_descriptors", 4), ("rewrite_question", 3)
     asking = [RoleClient(templates, load_prompt(*prompt)) for prompt in prompts]
     rules = RewritesConfig(min_alone_first=1, min_alone=1)
-    made = asyncio.run(Rewrites(ground, *asking, TrustingReader(), rules, 1000, 6)(question))
+    made = asyncio.run(Rewrites(ground, *asking, rules, 1000, 6)(question))
     assert not isinstance(made, Rejection), made
     (rewrite,) = made
     assert rewrite.answer.surface == wanted

@@ -55,6 +55,13 @@ def test_an_answer_node_in_a_sentence_is_asked_for_as_the_writer_saw_the_sentenc
     assert f"the town that fills the blank in the line “{line}” of the article on an unnamed architect" in ending
 
 
+def test_relations_in_a_readers_words_tell_no_kind_of_what_they_lead_to(ground, stated):
+    hops = (*stated.proof.hops[:2], stated.proof.hops[2].model_copy(update={"gloss": "lies in"}))
+    proof = stated.proof.model_copy(update={"hops": hops, "answer_gloss": "was founded in"})
+    ending, _ = list_endings(ground.corpus, proof, stated.answer)
+    assert ending == "An unnamed town lies in X. What fills the blank: X was founded in ____?"
+
+
 def test_a_sentence_is_probed_for_its_own_page_and_a_relation_for_that_of_the_answer_node(ground, quoted):
     numbers = locate_nodes(ground.corpus, quoted.proof.nodes)
     probes = {probe.words: probe.pages for probe in list_probes(numbers, quoted.text, quoted.proof)}

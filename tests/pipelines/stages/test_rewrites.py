@@ -17,7 +17,7 @@ from schemas.base import Rejection
 from schemas.datasets import Question, Rewrite
 from schemas.proofs import Proof
 from schemas.tasks import Descriptor, DescriptorsReply, FactView, QuestionReply
-from tests.pipelines.stages.players import TrustingReader, make_asking, read_request
+from tests.pipelines.stages.players import make_asking, read_request
 from tests.toy import build_toy_corpus
 
 SETTINGS = RewritesConfig(min_alone_first=3, min_alone=1)
@@ -80,9 +80,7 @@ def make_stage(corpus, proposing=describe, rewriting=substitute, **changes):
     own = {name: changes.pop(name) for name in {"hub_in_degree", "max_answer_tokens"} & set(changes)}
     settings = SETTINGS.model_copy(update=changes)
     asking = make_asking("propose_descriptors", proposing), make_asking("rewrite_question", rewriting)
-    return Rewrites(
-        Indexes(corpus), *asking, TrustingReader(), settings, **{"hub_in_degree": 100, "max_answer_tokens": 6} | own
-    )
+    return Rewrites(Indexes(corpus), *asking, settings, **{"hub_in_degree": 100, "max_answer_tokens": 6} | own)
 
 
 def rewrite(stage, question):
