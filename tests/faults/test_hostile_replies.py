@@ -244,9 +244,6 @@ def test_a_fifth_of_many_replies_is_spoilt_in_every_way(pair):
     if pair.method == "paths":
         assert set(pair.seen) == {*SPOILERS, "right"}
         assert entered >= 400
-    else:
-        assert len(pair.seen) >= len(SPOILERS) / 2
-        assert entered >= 150
 
 
 @pytest.mark.parametrize("stage", WRITING)

@@ -85,7 +85,6 @@ def look_at_rows(elsewhere, first):
     told = {row["reason"]: row["n"] for row in elsewhere.ask("select reason, count(*) n from rejections group by all")}
     assert told["brief:too-many-words"] == first["brief"]["rejected"]["brief:too-many-words"]
     assert {row["name"] for row in elsewhere.ask("select unnest(cells).solver as name from difficulty")} == {"shrug"}
-    assert [row["stage"] for row in elsewhere.ask("from funnel")][4:6] == ["brief", "rewrites"]
     (refused,) = elsewhere.ask("select min(record_id) as id from rejections where stage = 'brief'")
     assert explain_record(elsewhere.root, refused["id"]).outcome == "brief:too-many-words"
 
