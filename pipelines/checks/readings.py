@@ -55,7 +55,7 @@ from schemas.tasks import (
     SearchedStep,
 )
 
-VERSION = 2
+VERSION = 3
 """Version of the offers and of the comparison; part of a reader's identity."""
 OTHERS = 8
 """Relations offered of each kind beside those of the proof, at most."""
@@ -77,8 +77,6 @@ SYMMETRIC = frozenset(
 """Relations that say the same in both directions."""
 DIFFERS, UNREAD = "reading-differs", "unread"
 _GLOSSES = Path(__file__).with_name("data") / "glosses.toml"
-_PREPOSITIONS = (" by", " in", " at", " on", " after", " of", " from", " to")
-"""Ends of phrases that read as glosses: "designed by", unlike "designer"."""
 _NONE = "none"
 """What a reply says in place of nothing: blank texts are taken for bad replies."""
 
@@ -287,8 +285,11 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
         "value": [state_asked(proof),
                   *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
     }  # fmt: skip
-    found = _list_others(corpus, proof)
-    found["entity"].update(_draw_clauses(corpus, text, proof), _draw_glosses(text, proof))
+    found, glosses = _list_others(corpus, proof), _list_glosses(proof)
+    # Among sentences and labels glosses would be told by their form.
+    glossed = proof.hops and all(hop.gloss for hop in proof.hops)
+    found["entity"] = glosses if glossed else found["entity"].union(_draw_clauses(corpus, text, proof))
+    found["value"] |= glosses if proof.answer_gloss else set()
     offered = []
     for kind, statements in true.items():
         # Of two fields that say the same a reader could not tell which is meant.
@@ -325,16 +326,15 @@ def _draw_clauses(corpus: Corpus, text: str, proof: Proof) -> Iterator[str]:
     names = flatten_names(list_names(corpus, proof.nodes))
     told = {hop.clause for hop in proof.hops}
     for hop, node in zip(proof.hops, locate_nodes(corpus, proof.nodes), strict=False):
-        if hop.clause:
+        if hop.clause and not hop.gloss:
             others = {mask_names(clause.text, names) for _, clause in list_sentences(corpus, node)} - told
             yield from sorted(others, key=lambda other: draw_unit(text, "clause", other))[:CLAUSES]
 
 
-def _draw_glosses(text: str, proof: Proof) -> Iterator[str]:
-    if any(hop.gloss for hop in proof.hops):
-        known = {hop.field for hop in proof.hops} | {proof.answer_relation}
-        others = {phrase for phrase, key in list_phrases() if key not in known and phrase.endswith(_PREPOSITIONS)}
-        yield from sorted(others, key=lambda other: draw_unit(text, "gloss", other))[:CLAUSES]
+def _list_glosses(proof: Proof) -> set[str]:
+    known = {proof.answer_relation, *(hop.field for hop in proof.hops)}
+    # "Was designed by" reads as a gloss does, unlike "designed by" and "designer".
+    return {phrase for phrase, key in list_phrases() if key not in known and phrase.startswith(("was ", "is "))}
 
 
 @dataclass(frozen=True, slots=True)

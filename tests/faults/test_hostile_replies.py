@@ -249,7 +249,6 @@ def test_a_fifth_of_many_replies_is_spoilt_in_every_way(pair):
 @pytest.mark.parametrize("stage", WRITING)
 def test_every_row_that_is_kept_is_the_row_of_a_run_without_a_bad_reply(pair, stage):
     clean, spoilt = pair.clean.read(stage, "part"), pair.spoilt.read(stage, "part")
-    assert spoilt
     for record_id, row in spoilt.items():
         assert row == clean[record_id]
 

