@@ -27,19 +27,17 @@ def list_endings(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[str, ...
 
 
 def _ask_from(corpus: Corpus, proof: Proof, answer: Answer, node: int) -> str:
-    phrase, told = f"an unnamed {proof.nodes[node].type or 'subject'}", list[str]()
+    phrase, known = f"an unnamed {proof.nodes[node].type or 'subject'}", ""
     for hop, reached in zip(proof.hops[node:], proof.nodes[node + 1 :], strict=True):
         said = _find_descriptor(proof, hop)
         if hop.gloss and not said:
-            name = "XYZ"[len(told)]
-            told.append(f"{phrase[:1].upper()}{phrase[1:]} {hop.gloss} {name}. ")
-            phrase = name
+            known, phrase = f"{phrase[:1].upper()}{phrase[1:]} {hop.gloss} X. ", "X"
             continue
         phrase = (said or _describe_hop(corpus, hop, reached)).replace(SUBJECT, phrase)
     if proof.answer_gloss:
-        return f"{''.join(told)}What fills the blank: {phrase} {proof.answer_gloss} ____?"
+        return f"{known}What fills the blank: {phrase} {proof.answer_gloss} ____?"
     asked = _ASKED[answer.precision].format(state_relation(proof.answer_relation))
-    return f"{''.join(told)}What is the {asked}{f' in {answer.unit}' if answer.unit else ''} of {phrase}?"
+    return f"{known}What is the {asked}{f' in {answer.unit}' if answer.unit else ''} of {phrase}?"
 
 
 def _find_descriptor(proof: Proof, hop: Hop) -> str:

@@ -412,9 +412,8 @@ def judge_agreement(ground: Indexes, claim: Claim, reading: PageReading, mode: A
     """
     title = ground.corpus.page(claim.node).title
     for said in _list_against(reading):
-        sure = said.likeness == "other" and not said.when
         detail = f"{title} says {said.words!r} of {state_relation(claim.relation)}"
-        return CheckResult("FAIL" if sure else "UNKNOWN", "answer-disputed", detail)
+        return CheckResult("UNKNOWN" if said.when or said.likeness != "other" else "FAIL", "answer-disputed", detail)
     # A year confirms a day: prose seldom says all of a date again.
     vague = ("same", "close") if claim.kind == "date" else ("same",)
     if mode == "required" and all(said.likeness not in vague for said in reading.propositions):
@@ -441,7 +440,9 @@ def judge_second_value(ground: Indexes, claim: Claim, reading: PageReading) -> C
 
 
 def _list_against(reading: PageReading) -> list[ReadProposition]:
-    against = [said for said in reading.propositions if said.likeness in ("other", "unclear")]
+    # Where the value is given for all time, "the capital from 1901 to 1927" is no other one.
+    lasts = any(said.likeness == "same" and not said.when for said in reading.propositions)
+    against = (s for s in reading.propositions if s.likeness in ("other", "unclear") and not (lasts and s.when))
     return sorted(against, key=lambda said: (said.likeness != "other", bool(said.when)))
 
 

@@ -289,7 +289,8 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
     # Among sentences and labels glosses would be told by their form.
     glossed = proof.hops and all(hop.gloss for hop in proof.hops)
     found["entity"] = glosses if glossed else found["entity"].union(_draw_clauses(corpus, text, proof))
-    found["value"] |= glosses if proof.answer_gloss else set()
+    if proof.answer_gloss:
+        found["value"] |= glosses
     offered = []
     for kind, statements in true.items():
         # Of two fields that say the same a reader could not tell which is meant.

@@ -49,7 +49,7 @@ KILLERS = {
     "check_copies": ("picture-duplicate", "D13 another entity of the type", "D13 copy of another article's picture"),
     "check_counted": ("no-descriptor", "a constraint left out of a count"),
     "check_demonyms": ("demonym-leak", "D04 demonym"),
-    "check_depiction": ("picture-of-another", "a picture that fits another better", "a picture that fits too little",
+    "check_depiction": ("picture-of-another", "a picture that fits another better",
         "a picture of which little is said"),
     "check_earlier_pages": ("answer-on-earlier-page", "D10 shorter way"),
     "check_facts": ("no-descriptor", "a declared fact that is not said", "a declared fact alone"),
@@ -95,10 +95,11 @@ ELSEWHERE = {
                        "check_relation", "check_shape", "check_typed", "check_wording"),
     "test_concepts.py": ("check_concept", "check_opening"),
     "test_name_answers.py": ("check_single_answer",),
+    "../stages/test_questions.py": ("check_derivable",),
     "test_uniqueness.py": ("check_side",),
 }  # fmt: skip
-"""Checks of news, of concepts, of answers that are things and of branches: they have cases of their own under
-tests/pipelines/checks and no pairs here yet, so none of their mutants is tried."""
+"""Checks of news, of concepts, of answers that are things, of a whole query and of branches: they have cases of their
+own under tests/pipelines and no pairs here yet, so none of their mutants is tried."""
 FINDERS = ("find_constraint_problems", "find_hop_problems", "find_node_problems", "find_problems",
            "find_shape_problems", "find_span_problems")  # fmt: skip
 TAMPERED = ("a constraint that is not said", "a sentence cited otherwise", "D24 tampered proof")
@@ -160,7 +161,7 @@ BY_HAND = (
     (readings._list_differences, "reading.questions != 1", "reading.questions > 1", "no question read"),
     (readings._list_differences, "reading.questions != 1", "reading.questions < 1", "two questions read"),
     (readings._list_differences, "if reading.instruction", "if not reading", "an instruction read"),
-    (readings._list_differences, "not in folded", "in ()", "words that stand nowhere"),
+    (readings._list_differences, "or not folded", "or None is folded", "words that stand nowhere"),
     (readings._list_differences, "reading.form != answer.precision", "not reading.form", "another precision read"),
     (readings._list_differences, "parse_unit(reading.unit) != answer.unit", "not answer", "another unit read"),
     (readings._list_differences, "if not _is_asked(", "if None is _is_asked(", "another attribute read"),

@@ -86,6 +86,15 @@ def test_a_second_value_in_words_that_no_list_of_cues_has_refuses_the_hop(read):
     assert [said.likeness for said in reading.propositions] == ["other"]
 
 
+def test_a_value_of_another_time_is_no_second_one(read):
+    now, then = say("His first spouse", "Ada Brink"), say("After her death came", "Ila Fosk", when="from 1901")
+
+    def reply(inputs):
+        return json.dumps({"propositions": [json.loads(each(inputs))["propositions"][0] for each in (now, then)]})
+
+    assert read("spouse", reply)[0].passed
+
+
 @pytest.mark.parametrize("value", ["Ada Brink", "Brink", "A. Brink", "the weaver Ada Brink"])
 def test_the_same_entity_by_any_of_its_names_passes(read, value):
     result, reading, _ = read("spouse", say("His first spouse, Brink", value))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.corpus.wikitext import find_links, plain_text
-from pipelines.graph.prose import BLANK, MASK, generalise_clause, make_clause, mask_names, read_prose
+from pipelines.graph.prose import BLANK, MASK, blank_link, generalise_clause, make_clause, mask_names, read_prose
 from tests.pipelines.checks.claims import make_hop
 from tests.toy import PAGES, build_toy_corpus
 
@@ -59,6 +59,11 @@ def test_a_clause_is_the_sentence_around_the_link_with_the_link_blanked():
         CLAUSE_PAGE[clause.start : clause.end]
         == CLAUSE_PAGE[CLAUSE_PAGE.index("The money") : CLAUSE_PAGE.index(" It stands")]
     )
+
+
+def test_the_blank_is_at_its_link_where_the_words_before_are_read_otherwise_alone():
+    page = "On ''[[Kelm]]''<nowiki>'</nowiki>s deck he sent [[Hans Oder|a man]] away."
+    assert blank_link(page, read_prose(page)[0], find_links(page)[1]) == f"On Kelm s deck he sent {BLANK} away."
 
 
 @pytest.mark.parametrize(
