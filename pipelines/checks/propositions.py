@@ -427,10 +427,11 @@ def judge_second_value(ground: Indexes, claim: Claim, reading: PageReading) -> C
     A relation that often has several values needs more than silence: a sentence that gives this one, or says "only".
     """
     title, said_of = ground.corpus.page(claim.node).title, state_relation(claim.relation)
-    for said in _list_against(reading):
+    same = [said for said in reading.propositions if said.likeness == "same"]
+    # Beside a value for all time "the capital from 1901 to 1927" is no second one.
+    for said in _list_against(reading, any(not said.when for said in same)):
         detail = f"{title} says {said.words!r} of {said_of}"
         return CheckResult("FAIL" if said.likeness == "other" else "UNKNOWN", "multi-valued", detail)
-    same = [said for said in reading.propositions if said.likeness == "same"]
     if claim.single or is_single_valued(claim.relation) or any(said.only for said in same):
         return PASSED
     chosen = choose_sentences(ground, claim.node, claim.relation, claim.kind)
@@ -439,9 +440,7 @@ def judge_second_value(ground: Indexes, claim: Claim, reading: PageReading) -> C
     return CheckResult("UNKNOWN", "multi-valued", f"nothing says that {title} has one {said_of}")
 
 
-def _list_against(reading: PageReading) -> list[ReadProposition]:
-    # Where the value is given for all time, "the capital from 1901 to 1927" is no other one.
-    lasts = any(said.likeness == "same" and not said.when for said in reading.propositions)
+def _list_against(reading: PageReading, lasts: bool = False) -> list[ReadProposition]:
     against = (s for s in reading.propositions if s.likeness in ("other", "unclear") and not (lasts and s.when))
     return sorted(against, key=lambda said: (said.likeness != "other", bool(said.when)))
 

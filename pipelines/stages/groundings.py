@@ -66,7 +66,7 @@ class Groundings(Prompted):
     plugged: tuple[PluggedCheck, ...] = ()
     """Checks by plugins."""
     name: str = "groundings"
-    version: int = 13
+    version: int = 14
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
