@@ -238,7 +238,7 @@ def read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
     turn = parse_turn(reply, dialect)
     form = dialect.find_form(turn.tool)
     if form is not None and form.also and f'"{form.also}"' in reply:
-        reply = render_turn(turn, dialect)
+        reply = render_turn(turn, dialect)  # a student learns the published name
     return reply, turn
 
 

@@ -285,12 +285,12 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
         "value": [state_asked(proof),
                   *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
     }  # fmt: skip
-    found, glosses = _list_others(corpus, proof), _list_glosses(proof)
-    # Among sentences and labels glosses would be told by their form.
+    found = _list_others(corpus, proof)
+    # Among sentences and labels a reader would know a true gloss by its form.
     glossed = proof.hops and all(hop.gloss for hop in proof.hops)
-    found["entity"] = glosses if glossed else found["entity"].union(_draw_clauses(corpus, text, proof))
+    found["entity"] = _list_glosses(proof) if glossed else found["entity"].union(_draw_clauses(corpus, text, proof))
     if proof.answer_gloss:
-        found["value"] |= glosses
+        found["value"] |= _list_glosses(proof)
     offered = []
     for kind, statements in true.items():
         # Of two fields that say the same a reader could not tell which is meant.

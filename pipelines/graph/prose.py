@@ -116,7 +116,7 @@ def blank_link(page: str, sentence: Sentence, link: WikiLink) -> str:
     """Return a sentence of a page's prose as plain text with one link blanked."""
     before, shown = show_sentence(page[sentence.start : link.start]), show_sentence(page[link.start : link.end])
     place = sentence.text.find(shown, max(len(before) - 2, 0))
-    if 0 <= place <= len(before) + 2:  # cut off, "<nowiki>" may be read otherwise
+    if 0 <= place <= len(before) + 2:  # "<nowiki>" shifts what is read alone
         return f"{sentence.text[:place]}{BLANK}{sentence.text[place + len(shown) :]}"
     text = plain_text(page[sentence.start : link.start] + f" {BLANK} " + page[link.end : sentence.end])
     return SPACE_BEFORE.sub("", " ".join(text.split()))
